@@ -1,0 +1,1 @@
+//! Types of the custom resources Atoll serves, and their definitions

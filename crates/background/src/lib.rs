@@ -1,0 +1,1 @@
+//! The controllers every instance has: namespaces, garbage collection, tokens, quota

@@ -1,0 +1,1 @@
+//! The built-in Kubernetes kinds as data, with their protobuf wire format

@@ -1,0 +1,1 @@
+//! Propagation: detector, scheduler, bindings, works, status, failover

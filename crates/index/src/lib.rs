@@ -1,0 +1,1 @@
+//! The searchable copy of what is in all instances and members

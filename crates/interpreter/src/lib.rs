@@ -1,0 +1,1 @@
+//! What a resource means: replicas, health, status, dependencies

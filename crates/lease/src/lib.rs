@@ -1,0 +1,1 @@
+//! What a node may lend, to whom and when

@@ -1,0 +1,1 @@
+//! The management plane: gRPC and REST over one set of descriptors

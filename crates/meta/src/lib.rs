@@ -1,0 +1,24 @@
+//! Words of the system, shared by every other crate: keys, revisions, selectors,
+//! quantities, object heads and API errors. Pure: no I/O, no clock, no async.
+//!
+//! Start at [`Object`] (how an object travels), [`Status`] (how a request fails)
+//! and [`selector`] (how a client asks for some objects and not others).
+
+mod error;
+mod field;
+mod head;
+mod id;
+mod object;
+
+pub mod name;
+pub mod path;
+pub mod quantity;
+pub mod selector;
+pub mod time;
+
+pub use error::{Cause, Details, Reason, Status};
+pub use field::{FieldError, FieldErrorKind, FieldPath};
+pub use head::{Head, Owner};
+pub use id::{Gvk, Gvr, InstanceId, Revision, api_version, split_api_version};
+pub use object::{Key, Object, ObjectError};
+

@@ -1,0 +1,1 @@
+//! Certificate authority, certificates, tokens, kubeconfigs

@@ -1,0 +1,1 @@
+//! Scheduling decisions: which clusters, how many replicas, and why

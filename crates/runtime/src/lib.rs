@@ -1,0 +1,1 @@
+//! Access to many clusters: endpoints, informers, queues, leader election

@@ -1,0 +1,1 @@
+//! Simulated clusters: workload controllers, a scheduler and fake kubelets

@@ -1,0 +1,1 @@
+//! Websocket and SPDY channels, and splicing of upgraded connections

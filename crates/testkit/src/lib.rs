@@ -1,0 +1,1 @@
+//! Shared fixtures: in-process hubs, peers, builders

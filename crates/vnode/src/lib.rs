@@ -1,0 +1,1 @@
+//! Virtual nodes: manager, syncers and kubelet proxies
