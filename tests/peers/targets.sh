@@ -12,6 +12,7 @@ kubectl_old_libs=v0.${KUBECTL_OLD#v1.}
 # The order is the order of building: what most tests need comes first.
 targets() {
 	cat <<-T
+		certs                         ../certs     .
 		kubectl                       kubernetes   k8s.io/kubernetes/cmd/kubectl
 		etcd                          etcd         go.etcd.io/etcd/server/v3
 		kube-apiserver                kubernetes   k8s.io/kubernetes/cmd/kube-apiserver
@@ -44,6 +45,7 @@ pinned() {
 	helm4) echo "helm.sh/helm/v4 $HELM4" ;;
 	karmada) echo "github.com/karmada-io/karmada $KARMADA" ;;
 	kwok) echo "sigs.k8s.io/kwok $KWOK" ;;
+	../certs) echo "atoll.peers/certs" ;;
 	../informer) echo "k8s.io/client-go $kubernetes_libs" ;;
 	../operator) echo "sigs.k8s.io/controller-runtime $CONTROLLER_RUNTIME" ;;
 	*) return 1 ;;

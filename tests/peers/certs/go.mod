@@ -1,0 +1,3 @@
+module atoll.peers/certs
+
+go 1.25.0
