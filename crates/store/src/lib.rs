@@ -1,5 +1,13 @@
 //! MVCC storage behind one trait: memory, redb, etcd.
+//!
+//! Start at [`Engine`]. All engines keep the newest state and the recent history of each
+//! instance in memory (module `mvcc`); they differ in what makes a write durable.
 
+mod memory;
 mod model;
+mod mvcc;
+mod options;
 
+pub use memory::MemoryEngine;
 pub use model::{Commit, Engine, Entry, Event, Expect, Feed, FeedItem, Op, Scope, Snapshot, StoreError, Watch, Write};
+pub use options::{Clock, Options, Retention};

@@ -192,6 +192,12 @@ pub trait Engine: Send + Sync + 'static {
     fn watch(&self, instance: InstanceId, scope: Scope, after: Revision) -> Result<Box<dyn Watch>, StoreError>;
     /// Forgets history up to and including a revision.
     async fn compact(&self, instance: InstanceId, upto: Revision) -> Result<(), StoreError>;
+    /// Makes the next revision greater than `to`, so that clients of a restored backup never see
+    /// a revision twice. Engines whose revisions are not their own to choose leave it.
+    async fn advance(&self, instance: InstanceId, to: Revision) -> Result<(), StoreError> {
+        let _ = (instance, to);
+        Ok(())
+    }
     /// Changes of all instances from now on.
     fn feed(&self) -> Feed;
     /// Number of objects and bytes an instance holds.
