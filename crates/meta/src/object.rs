@@ -155,6 +155,14 @@ impl Object {
         self.write_rest(revision, out);
     }
 
+    /// Appends the JSON behind a prefix such as `{"kind":"X","apiVersion":"g/v",`, which
+    /// presents the object in another version of the same shape.
+    pub fn write_as(&self, prefix: &str, revision: Revision, out: &mut Vec<u8>) {
+        out.extend_from_slice(prefix.as_bytes());
+        out.extend_from_slice(&self.body[self.meta_key as usize..self.meta_open as usize]);
+        self.write_rest(revision, out);
+    }
+
     fn write_rest(&self, revision: Revision, out: &mut Vec<u8>) {
         use std::io::Write as _;
         let rest = &self.body[self.meta_open as usize..];
