@@ -1,5 +1,23 @@
 //! Structural schemas: the type model, validation, defaulting, pruning, rules.
+//!
+//! Start at [`Schema`] (one node of a schema, for built-in kinds and custom resources alike).
+//! Built-in kinds are decoded strictly with [`unknown_fields`], [`drop_unknown`] and
+//! [`type_errors`]; custom resources go through [`prune`], [`apply_defaults`] and [`validate`].
 
+mod decode;
+mod defaults;
+mod json;
 mod model;
+mod objectmeta;
+mod prune;
+mod trail;
+mod unknown;
 
+pub mod duplicate;
+pub mod pattern;
+
+pub use decode::type_errors;
+pub use defaults::apply_defaults;
 pub use model::{Limits, ListType, PatchStrategy, Rule, Schema, Type, Typed, Types};
+pub use prune::prune;
+pub use unknown::{drop_unknown, unknown_fields};

@@ -25,6 +25,35 @@ pub enum Type {
     Boolean,
 }
 
+impl Type {
+    /// The name in a schema; empty for [`Type::Any`].
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Any => "",
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+
+    /// The type of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "" => Self::Any,
+            "object" => Self::Object,
+            "array" => Self::Array,
+            "string" => Self::String,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "boolean" => Self::Boolean,
+            _ => return None,
+        })
+    }
+}
+
 /// How the elements of a list are told apart.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Hash)]
 pub enum ListType {
@@ -71,6 +100,8 @@ pub struct Rule {
 pub struct Limits {
     pub enumeration: Vec<Value>,
     pub pattern: Option<String>,
+    /// Compiled form of `pattern`, filled on first use and shared between equal patterns.
+    pub regex: crate::pattern::Cell,
     pub minimum: Option<f64>,
     pub maximum: Option<f64>,
     pub exclusive_minimum: bool,
@@ -137,6 +168,9 @@ pub struct Schema {
     pub limits: Option<Box<Limits>>,
     /// Prose for `kubectl explain`; only kept where a document is published from it.
     pub description: Option<Box<str>>,
+    /// Keywords the model has no word for (`title`, `example`, `externalDocs`, unsupported ones):
+    /// kept for publication and so that a bad schema can be refused by name.
+    pub extra: Option<Box<serde_json::Map<String, Value>>>,
 }
 
 /// Named types that references point to.
