@@ -1,2 +1,37 @@
-//! Development tasks.
-fn main() {}
+//! Development tasks; `cargo run -p xtask -- --help` lists them.
+
+mod tables;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Development tasks of this repository.
+#[derive(Parser)]
+#[command(name = "xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Writes the table of built-in kinds from a description of a real API server.
+    Tables {
+        /// Directory with discovery/, openapi-v3/ and protobuf-fields.json.
+        #[arg(long)]
+        from: PathBuf,
+        /// Pointer and omission facts, as printed by xtask/gofields.
+        #[arg(long, default_value = "xtask/gofields/fields.txt")]
+        fields: PathBuf,
+        /// Where the table goes.
+        #[arg(long, default_value = "crates/builtin/data/kubernetes.table")]
+        to: PathBuf,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().task {
+        Task::Tables { from, fields, to } => tables::write(&from, &fields, &to),
+    }
+}
