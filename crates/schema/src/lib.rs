@@ -6,12 +6,15 @@
 
 mod decode;
 mod defaults;
+mod format;
 mod json;
+mod list;
 mod model;
 mod objectmeta;
 mod prune;
 mod trail;
 mod unknown;
+mod validate;
 
 pub mod duplicate;
 pub mod pattern;
@@ -21,3 +24,4 @@ pub use defaults::apply_defaults;
 pub use model::{Limits, ListType, PatchStrategy, Rule, Schema, Type, Typed, Types};
 pub use prune::prune;
 pub use unknown::{drop_unknown, unknown_fields};
+pub use validate::validate;
