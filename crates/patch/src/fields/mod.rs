@@ -1,0 +1,10 @@
+//! Sets of field paths, and their wire form `fieldsV1`.
+
+mod element;
+mod set;
+mod wire;
+
+pub use element::{Path, PathElement};
+pub(crate) use element::same;
+pub use set::FieldSet;
+pub(crate) use set::Node;
