@@ -4,7 +4,12 @@
 //! [`proto`] turns protobuf bodies into JSON trees and back, [`openapi`] publishes documents.
 //! All of it comes from one generated table (`data/kubernetes.table`), read on first use.
 
+mod form;
 mod kinds;
 mod table;
+
+pub mod proto;
+
+pub use form::canonical;
 
 pub use kinds::{GroupInfo, KindInfo, SubInfo, find, find_kind, groups, kinds, schema_of, storage_kind, types};

@@ -22,6 +22,8 @@ pub(crate) struct Presence {
     pub(crate) omit_empty: bool,
     /// Left out of JSON when zero, structs too (`omitzero`).
     pub(crate) omit_zero: bool,
+    /// Whether anything is known; not so for messages that only the .proto files have.
+    pub(crate) known: bool,
 }
 
 /// One field of a type, as the wire sees it.
@@ -285,6 +287,7 @@ fn presence(word: &str) -> Presence {
         // Nothing is known about messages that only the .proto files have: leave out what is empty.
         omit_empty: word.contains('o') || word == "-",
         omit_zero: word.contains('z'),
+        known: word != "-",
     }
 }
 
