@@ -1,6 +1,6 @@
 //! From what a transaction asks to what it changes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use atoll_meta::{Key, Object, Revision};
@@ -40,8 +40,9 @@ pub(crate) fn stage(
         }
         befores.push(before);
     }
-    let changes = writes.iter().zip(befores).filter_map(|(write, before)| change(write, before, revision));
-    Ok(if writes.len() == 1 { changes.collect() } else { last_per_key(changes) })
+    let effective = effective(writes);
+    let pairs = writes.iter().zip(befores).enumerate().filter(|(index, _)| effective(*index));
+    Ok(pairs.filter_map(|(_, (write, before))| change(write, before, revision)).collect())
 }
 
 fn change(write: &Write, before: Option<Entry>, revision: Revision) -> Option<Change> {
@@ -57,17 +58,14 @@ fn change(write: &Write, before: Option<Entry>, revision: Revision) -> Option<Ch
     }
 }
 
-fn last_per_key(changes: impl Iterator<Item = Change>) -> Vec<Change> {
-    let mut kept: Vec<Change> = Vec::new();
-    let mut places: HashMap<Key, usize> = HashMap::new();
-    for change in changes {
-        match places.get(&change.key) {
-            Some(&place) => kept[place] = change,
-            None => {
-                places.insert(change.key.clone(), kept.len());
-                kept.push(change);
-            }
-        }
+/// Which writes count: of each key the last that is not only a check.
+pub(crate) fn effective(writes: &[Write]) -> impl Fn(usize) -> bool + use<> {
+    let mut last: HashMap<Key, usize> = HashMap::new();
+    if writes.len() > 1 {
+        let real = writes.iter().enumerate().filter(|(_, write)| !matches!(write.op, Op::Check));
+        last.extend(real.map(|(index, write)| (write.key.clone(), index)));
     }
-    kept
+    let kept: HashSet<usize> = last.into_values().collect();
+    let single = writes.len() == 1;
+    move |index| single || kept.contains(&index)
 }
