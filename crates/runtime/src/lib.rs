@@ -1,1 +1,21 @@
-//! Access to many clusters: endpoints, informers, queues, leader election
+//! Access to many clusters: endpoints, informers, queues, leader election.
+//!
+//! ```text
+//! Endpoint (in process or HTTPS) → Informer (list, then watch) → Cache + changes → Queue → reconcile
+//! ```
+//!
+//! Start at [`Endpoint`] (one Kubernetes API, wherever it runs) and [`Informer`].
+
+mod cache;
+mod endpoint;
+mod informer;
+mod leader;
+mod queue;
+mod transport;
+
+pub use cache::{Cache, Item};
+pub use endpoint::{Endpoint, List, Patch, WatchEvent, WatchStream};
+pub use informer::{Change, Informer, Selection};
+pub use leader::{Leadership, lead};
+pub use queue::{Queue, Ticket, work};
+pub use transport::{BodyStream, RemoteTransport, ServiceTransport, Transport};

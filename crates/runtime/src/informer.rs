@@ -1,0 +1,195 @@
+//! Follows one resource of one endpoint: present state, then every change; resumes where it stopped.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_meta::{Gvr, Status};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::{Cache, Item, key};
+use crate::endpoint::{Endpoint, WatchEvent};
+
+/// Which objects to follow.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// One namespace, or all.
+    pub namespace: Option<String>,
+    /// Encoded query, such as `labelSelector=a%3Db`.
+    pub query: String,
+}
+
+/// What happened to an object.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// It is new, or was unknown before.
+    Added(Item),
+    /// It changed: before and after.
+    Updated(Item, Item),
+    /// It is gone; its last known state.
+    Deleted(Item),
+}
+
+impl Change {
+    /// The newest known state.
+    pub fn item(&self) -> &Item {
+        match self {
+            Self::Added(item) | Self::Updated(_, item) | Self::Deleted(item) => item,
+        }
+    }
+}
+
+/// A running follower. Dropping it stops it.
+pub struct Informer {
+    /// What it knows.
+    pub cache: Cache,
+    synced: watch::Receiver<bool>,
+    healthy: watch::Receiver<Option<Status>>,
+    stop: CancellationToken,
+}
+
+impl Drop for Informer {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+type Sink = Arc<dyn Fn(Change) + Send + Sync>;
+
+impl Informer {
+    /// Starts following; `sink` is called for every change, in order, after the cache has it.
+    pub fn start(endpoint: Endpoint, gvr: Gvr, selection: Selection, sink: impl Fn(Change) + Send + Sync + 'static) -> Self {
+        let cache = Cache::default();
+        let stop = CancellationToken::new();
+        let (synced_tx, synced) = watch::channel(false);
+        let (healthy_tx, healthy) = watch::channel(None);
+        let follower = Follower {
+            endpoint,
+            gvr,
+            selection,
+            sink: Arc::new(sink),
+            cache: cache.clone(),
+            synced: synced_tx,
+            healthy: healthy_tx,
+            revision: String::new(),
+        };
+        let token = stop.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = token.cancelled() => {}
+                () = follower.run() => {}
+            }
+        });
+        Self { cache, synced, healthy, stop }
+    }
+
+    /// Waits until the present state is known.
+    pub async fn synced(&self) {
+        let mut synced = self.synced.clone();
+        // An error means the follower is gone with the informer itself.
+        let _ = synced.wait_for(|done| *done).await;
+    }
+
+    /// Whether the present state is known.
+    pub fn is_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Why contact is lost, if it is. What is cached stays.
+    pub fn trouble(&self) -> Option<Status> {
+        self.healthy.borrow().clone()
+    }
+}
+
+struct Follower {
+    endpoint: Endpoint,
+    gvr: Gvr,
+    selection: Selection,
+    sink: Sink,
+    cache: Cache,
+    synced: watch::Sender<bool>,
+    healthy: watch::Sender<Option<Status>>,
+    revision: String,
+}
+
+impl Follower {
+    async fn run(mut self) {
+        let mut failures = 0u32;
+        loop {
+            match self.follow().await {
+                Ok(()) => failures = 0,
+                Err(status) => {
+                    if matches!(status.code, 410 | 422 | 400) {
+                        self.revision.clear();
+                    }
+                    tracing::debug!(endpoint = self.endpoint.name(), resource = %self.gvr.resource, %status, "watch interrupted");
+                    self.healthy.send_replace(Some(status));
+                    failures = (failures + 1).min(8);
+                    let base = 50u64 << failures;
+                    tokio::time::sleep(Duration::from_millis(base / 2 + rand::random::<u64>() % base)).await;
+                }
+            }
+        }
+    }
+
+    /// Follows one stream until it ends.
+    async fn follow(&mut self) -> Result<(), Status> {
+        let namespace = self.selection.namespace.clone();
+        if self.revision.is_empty() {
+            self.relist(namespace.as_deref()).await?;
+        }
+        let mut stream = self.endpoint.watch(&self.gvr, namespace.as_deref(), &self.selection.query, &self.revision).await?;
+        self.healthy.send_replace(None);
+        while let Some(event) = stream.next().await {
+            match event? {
+                WatchEvent::Added(tree) | WatchEvent::Modified(tree) => self.put(&tree),
+                WatchEvent::Deleted(tree) => self.remove(&tree),
+                WatchEvent::Bookmark(revision, _) => self.revision = revision,
+                WatchEvent::Error(status) => return Err(status),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the whole state; what vanished meanwhile is told as deleted.
+    async fn relist(&mut self, namespace: Option<&str>) -> Result<(), Status> {
+        let list = self.endpoint.list(&self.gvr, namespace, &self.selection.query).await?;
+        let mut present = HashSet::with_capacity(list.items.len());
+        for tree in &list.items {
+            present.insert(tree_key(tree));
+            self.put(tree);
+        }
+        for gone in self.cache.keys().into_iter().filter(|known| !present.contains(known)) {
+            if let Some(item) = self.cache.remove(&gone) {
+                (self.sink)(Change::Deleted(item));
+            }
+        }
+        self.revision = list.revision;
+        self.synced.send_replace(true);
+        Ok(())
+    }
+
+    fn put(&mut self, tree: &serde_json::Value) {
+        let Some(item) = Item::of(tree) else { return };
+        self.revision = item.revision.to_string();
+        match self.cache.put(item.clone()) {
+            Some(old) if old.revision == item.revision => {}
+            Some(old) => (self.sink)(Change::Updated(old, item)),
+            None => (self.sink)(Change::Added(item)),
+        }
+    }
+
+    fn remove(&mut self, tree: &serde_json::Value) {
+        if let Some(item) = Item::of(tree) {
+            self.revision = item.revision.to_string();
+            self.cache.remove(&item.key());
+            (self.sink)(Change::Deleted(item));
+        }
+    }
+}
+
+fn tree_key(tree: &serde_json::Value) -> String {
+    let meta = &tree["metadata"];
+    key(meta["namespace"].as_str().unwrap_or_default(), meta["name"].as_str().unwrap_or_default())
+}

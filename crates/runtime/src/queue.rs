@@ -1,0 +1,252 @@
+//! A queue of keys to work on: each at most once at a time, with delays and growing pauses after failures.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+struct State<K> {
+    ready: VecDeque<K>,
+    /// Waiting to be handed out, or to be handed out again after the present run.
+    dirty: HashSet<K>,
+    running: HashSet<K>,
+    /// Delayed keys by time; the number keeps entries of the same instant apart.
+    later: BTreeMap<(Instant, u64), K>,
+    due: HashMap<K, (Instant, u64)>,
+    failures: HashMap<K, u32>,
+    counter: u64,
+}
+
+/// The queue. Cheap to clone.
+pub struct Queue<K> {
+    state: Arc<Mutex<State<K>>>,
+    wake: Arc<Notify>,
+}
+
+impl<K> Clone for Queue<K> {
+    fn clone(&self) -> Self {
+        Self { state: self.state.clone(), wake: self.wake.clone() }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Default for Queue<K> {
+    fn default() -> Self {
+        let state = State {
+            ready: VecDeque::new(),
+            dirty: HashSet::new(),
+            running: HashSet::new(),
+            later: BTreeMap::new(),
+            due: HashMap::new(),
+            failures: HashMap::new(),
+            counter: 0,
+        };
+        Self { state: Arc::new(Mutex::new(state)), wake: Arc::new(Notify::new()) }
+    }
+}
+
+/// The right to work on a key; while it lives nobody else gets the key.
+pub struct Ticket<K: Clone + Eq + Hash> {
+    /// What to work on.
+    pub key: K,
+    queue: Queue<K>,
+}
+
+impl<K: Clone + Eq + Hash> Drop for Ticket<K> {
+    fn drop(&mut self) {
+        let mut state = self.queue.state.lock();
+        state.running.remove(&self.key);
+        if state.dirty.contains(&self.key) {
+            state.ready.push_back(self.key.clone());
+            drop(state);
+            self.queue.wake.notify_one();
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Queue<K> {
+    /// Adds a key; one that already waits is not added twice.
+    pub fn add(&self, key: K) {
+        let mut state = self.state.lock();
+        if let Some(due) = state.due.remove(&key) {
+            state.later.remove(&due);
+        }
+        if !state.dirty.insert(key.clone()) {
+            return;
+        }
+        if !state.running.contains(&key) {
+            state.ready.push_back(key);
+            drop(state);
+            self.wake.notify_one();
+        }
+    }
+
+    /// Adds a key after a while; an earlier appointment wins.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        if delay.is_zero() {
+            return self.add(key);
+        }
+        let mut state = self.state.lock();
+        if state.dirty.contains(&key) && !state.running.contains(&key) {
+            return;
+        }
+        let at = Instant::now() + delay;
+        if let Some(due) = state.due.get(&key).copied() {
+            if due.0 <= at {
+                return;
+            }
+            state.later.remove(&due);
+        }
+        state.counter += 1;
+        let due = (at, state.counter);
+        state.later.insert(due, key.clone());
+        state.due.insert(key, due);
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// Adds a key after a failure: 5 ms, doubled each time, at most 60 s.
+    pub fn retry(&self, key: K) {
+        let delay = {
+            let mut state = self.state.lock();
+            let count = state.failures.entry(key.clone()).or_insert(0);
+            let delay = Duration::from_millis(5u64 << (*count).min(14)).min(Duration::from_secs(60));
+            *count += 1;
+            delay
+        };
+        self.add_after(key, delay);
+    }
+
+    /// Forgets the failures of a key.
+    pub fn forget(&self, key: &K) {
+        self.state.lock().failures.remove(key);
+    }
+
+    /// How often a key failed in a row.
+    pub fn failures(&self, key: &K) -> u32 {
+        self.state.lock().failures.get(key).copied().unwrap_or_default()
+    }
+
+    /// Number of keys waiting or delayed.
+    pub fn len(&self) -> usize {
+        let state = self.state.lock();
+        state.dirty.len() + state.later.len()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The next key to work on.
+    pub async fn next(&self) -> Ticket<K> {
+        loop {
+            let notified = self.wake.notified();
+            let until = {
+                let mut state = self.state.lock();
+                state.promote(Instant::now());
+                if let Some(key) = state.ready.pop_front() {
+                    state.dirty.remove(&key);
+                    state.running.insert(key.clone());
+                    if !state.ready.is_empty() {
+                        self.wake.notify_one();
+                    }
+                    return Ticket { key, queue: self.clone() };
+                }
+                state.later.keys().next().map(|(at, _)| *at)
+            };
+            match until {
+                Some(at) => tokio::select! {
+                    () = notified => {}
+                    () = tokio::time::sleep_until(at) => {}
+                },
+                None => notified.await,
+            }
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> State<K> {
+    fn promote(&mut self, now: Instant) {
+        while let Some(entry) = self.later.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            let key = entry.remove();
+            self.due.remove(&key);
+            if self.dirty.insert(key.clone()) && !self.running.contains(&key) {
+                self.ready.push_back(key);
+            }
+        }
+    }
+}
+
+/// Works on a queue with several workers until `stop`: an error retries the key with growing
+/// pauses, a duration asks for another look later.
+pub async fn work<K, E, F, R>(queue: Queue<K>, workers: usize, stop: CancellationToken, reconcile: F)
+where
+    K: Clone + Eq + Hash + Send + std::fmt::Debug + 'static,
+    E: std::fmt::Display,
+    F: Fn(K) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Result<Option<Duration>, E>> + Send,
+{
+    let tasks = tokio_util::task::TaskTracker::new();
+    for _ in 0..workers {
+        let (queue, stop, reconcile) = (queue.clone(), stop.clone(), reconcile.clone());
+        tasks.spawn(async move {
+            loop {
+                let ticket = tokio::select! {
+                    () = stop.cancelled() => return,
+                    ticket = queue.next() => ticket,
+                };
+                match reconcile(ticket.key.clone()).await {
+                    Ok(again) => {
+                        queue.forget(&ticket.key);
+                        if let Some(delay) = again {
+                            queue.add_after(ticket.key.clone(), delay);
+                        }
+                    }
+                    Err(error) => {
+                        tracing::debug!(key = ?ticket.key, %error, "will be tried again");
+                        queue.retry(ticket.key.clone());
+                    }
+                }
+            }
+        });
+    }
+    tasks.close();
+    tasks.wait().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_key_is_worked_on_once_at_a_time_and_again_when_it_changed_meanwhile() {
+        let queue = Queue::default();
+        queue.add("a");
+        queue.add("a");
+        let ticket = queue.next().await;
+        assert_eq!(ticket.key, "a");
+        queue.add("a");
+        assert!(futures::FutureExt::now_or_never(queue.next()).is_none());
+        drop(ticket);
+        assert_eq!(queue.next().await.key, "a");
+        assert!(queue.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn delayed_keys_come_in_time_order() {
+        let queue = Queue::default();
+        queue.add_after("late", Duration::from_secs(60));
+        queue.add_after("soon", Duration::from_secs(1));
+        assert_eq!(queue.next().await.key, "soon");
+        assert_eq!(queue.next().await.key, "late");
+    }
+}
