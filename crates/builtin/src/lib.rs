@@ -8,7 +8,9 @@ mod form;
 mod kinds;
 mod table;
 
+pub mod print;
 pub mod proto;
+pub mod strategy;
 
 pub use form::canonical;
 

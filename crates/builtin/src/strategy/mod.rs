@@ -1,0 +1,148 @@
+//! What the server does to built-in kinds: defaults, preparation of writes, validation.
+//!
+//! Everything is pure over JSON trees. A write goes through [`default`], one of the
+//! `prepare_*` functions, [`validate_metadata`] (or [`validate_metadata_update`]) and the
+//! kind's own `validate_*`; the latter judge only what is special to the kind.
+
+mod amount;
+mod apps;
+mod batch;
+mod core;
+mod errors;
+mod fields;
+mod metadata;
+mod name;
+mod pod;
+mod traits;
+mod tree;
+
+use atoll_meta::FieldError;
+use serde_json::Value;
+
+pub use fields::{field, selectable};
+pub use metadata::{validate_metadata, validate_metadata_update};
+pub use traits::{
+    allows_create_on_update, allows_unconditional_update, default_grace, delete_default_policy, has_status, name_rule,
+    tracks_generation,
+};
+
+pub(crate) use errors::Errors;
+pub(crate) use tree::{at, count, entries, flag, has, int, items, text};
+
+/// Which kind a rule is applied to, and when.
+#[derive(Copy, Clone, Debug)]
+pub struct Context<'a> {
+    /// API group, empty for the core.
+    pub group: &'a str,
+    /// Version of the tree.
+    pub version: &'a str,
+    /// Kind of the tree.
+    pub kind: &'a str,
+    /// Time of the request, RFC 3339.
+    pub now: &'a str,
+}
+
+/// How objects of a kind may be named.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum NameRule {
+    /// DNS subdomain, at most 253 characters.
+    Subdomain,
+    /// DNS label, at most 63 characters.
+    Label,
+    /// DNS label that starts with a letter.
+    Label1035,
+    /// Anything that fits one segment of a path.
+    PathSegment,
+}
+
+/// The rules of one kind; what a kind does not name stays as in [`PLAIN`].
+pub(crate) struct Rules {
+    default: fn(&Context, &mut Value),
+    create: fn(&Context, &mut Value),
+    update: fn(&Context, &mut Value, &Value),
+    status: fn(&Context, &mut Value, &Value),
+    validate: fn(&Value, &mut Errors),
+    validate_update: fn(&Value, &Value, &mut Errors),
+    validate_status: fn(&Value, &Value, &mut Errors),
+}
+
+/// A kind without rules of its own.
+pub(crate) const PLAIN: Rules = Rules {
+    default: |_, _| {},
+    create: |_, _| {},
+    update: |_, _, _| {},
+    status: |_, _, _| {},
+    validate: |_, _| {},
+    validate_update: |_, _, _| {},
+    validate_status: |_, _, _| {},
+};
+
+fn rules(group: &str, kind: &str) -> &'static Rules {
+    match group {
+        "" => core::rules(kind),
+        "apps" => apps::rules(kind),
+        "batch" => batch::rules(kind),
+        "events.k8s.io" => &core::NEW_EVENT,
+        _ => &PLAIN,
+    }
+}
+
+/// Fills in what the user left out; running it again changes nothing.
+pub fn default(ctx: &Context, object: &mut Value) {
+    if !object.is_object() {
+        return;
+    }
+    if has_status(ctx.group, ctx.kind) {
+        tree::fill_map(object, "status");
+    }
+    (rules(ctx.group, ctx.kind).default)(ctx, object);
+}
+
+/// Prepares a new object: no status from outside, server-owned fields set.
+pub fn prepare_create(ctx: &Context, object: &mut Value) {
+    // A node reports its own status together with its registration.
+    if has_status(ctx.group, ctx.kind) && (ctx.group, ctx.kind) != ("", "Node") {
+        tree::set(object, "status", serde_json::Map::new());
+    }
+    (rules(ctx.group, ctx.kind).create)(ctx, object);
+    default(ctx, object);
+}
+
+/// Prepares an update of the main resource: the status stays what it was.
+pub fn prepare_update(ctx: &Context, new: &mut Value, old: &Value) {
+    if has_status(ctx.group, ctx.kind) {
+        tree::keep(new, old, "status");
+    }
+    (rules(ctx.group, ctx.kind).update)(ctx, new, old);
+}
+
+/// Prepares an update of `/status`: everything but the status and some metadata stays.
+pub fn prepare_status(ctx: &Context, new: &mut Value, old: &Value) {
+    tree::keep(new, old, "spec");
+    if has(old, "metadata.deletionTimestamp") {
+        tree::keep(new, old, "metadata.deletionTimestamp");
+        tree::keep(new, old, "metadata.deletionGracePeriodSeconds");
+    }
+    (rules(ctx.group, ctx.kind).status)(ctx, new, old);
+}
+
+/// Judges a new object, metadata aside.
+pub fn validate_create(ctx: &Context, object: &Value) -> Vec<FieldError> {
+    let mut out = Errors::default();
+    (rules(ctx.group, ctx.kind).validate)(object, &mut out);
+    out.0
+}
+
+/// Judges a changed object, metadata aside.
+pub fn validate_update(ctx: &Context, new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut out = Errors::default();
+    (rules(ctx.group, ctx.kind).validate_update)(new, old, &mut out);
+    out.0
+}
+
+/// Judges a changed status, metadata aside.
+pub fn validate_status(ctx: &Context, new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut out = Errors::default();
+    (rules(ctx.group, ctx.kind).validate_status)(new, old, &mut out);
+    out.0
+}
