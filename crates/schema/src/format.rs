@@ -26,6 +26,8 @@ pub(crate) enum Format {
     Date,
     Duration,
     DateTime,
+    ShortName,
+    LongName,
 }
 
 impl Format {
@@ -57,6 +59,8 @@ impl Format {
             "password" => Self::Password,
             "date" => Self::Date,
             "duration" => Self::Duration,
+            "k8s-short-name" | "k8sshortname" => Self::ShortName,
+            "k8s-long-name" | "k8slongname" => Self::LongName,
             other if other.contains('-') => return Self::of(&other.replace('-', "")),
             _ => return None,
         })
@@ -89,6 +93,8 @@ impl Format {
             Self::Date => is_date(text),
             Self::Duration => is_duration(text),
             Self::DateTime => is_date_time(text),
+            Self::ShortName => atoll_meta::name::is_dns1123_label(text).is_empty(),
+            Self::LongName => atoll_meta::name::is_dns1123_subdomain(text).is_empty(),
         }
     }
 }
@@ -328,6 +334,8 @@ mod tests {
             ("rgbcolor", &["rgb(1, 2,255)"], &["rgb(1,2,256)", "1,2,3"]),
             ("byte", &["YWI="], &["", "YWI"]),
             ("password", &["", "x"], &[]),
+            ("k8s-short-name", &["a-b"], &["A", "a.b", ""]),
+            ("k8s-long-name", &["a-b.c"], &["A", "a_b"]),
             ("bsonobjectid", &["507f1f77bcf86cd799439011"], &["507f"]),
         ];
         for (name, good, bad) in cases {
@@ -340,6 +348,5 @@ mod tests {
             }
         }
         assert_eq!(Format::of("int32"), None);
-        assert_eq!(Format::of("k8s-short-name"), None);
     }
 }

@@ -6,12 +6,15 @@
 
 mod decode;
 mod defaults;
+mod fieldpath;
 mod format;
 mod json;
 mod list;
 mod model;
 mod objectmeta;
 mod prune;
+mod statics;
+mod structural;
 mod trail;
 mod unknown;
 mod validate;
@@ -23,5 +26,6 @@ pub use decode::type_errors;
 pub use defaults::apply_defaults;
 pub use model::{Limits, ListType, PatchStrategy, Rule, Schema, Type, Typed, Types};
 pub use prune::prune;
+pub use structural::check_structural;
 pub use unknown::{drop_unknown, unknown_fields};
 pub use validate::validate;
