@@ -6,6 +6,7 @@
 mod backup;
 mod checksum;
 mod disk;
+mod etcd;
 mod memory;
 mod model;
 mod mvcc;
@@ -13,6 +14,7 @@ mod options;
 
 pub use backup::{BackupError, BackupSummary, backup, restore};
 pub use disk::RedbEngine;
+pub use etcd::{EtcdEngine, EtcdTls};
 pub use memory::MemoryEngine;
 pub use model::{Commit, Engine, Entry, Event, Expect, Feed, FeedItem, Op, Scope, Snapshot, StoreError, Watch, Write};
 pub use options::{Clock, Options, Retention};

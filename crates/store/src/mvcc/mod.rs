@@ -7,7 +7,7 @@ mod cursor;
 mod history;
 mod instance;
 
-pub(crate) use change::{Change, stage};
+pub(crate) use change::{Change, effective, stage};
 pub(crate) use core::{Core, ROOT};
 pub(crate) use cursor::Cursor;
 pub(crate) use instance::Instance;
