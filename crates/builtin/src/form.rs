@@ -69,7 +69,9 @@ fn walk_shape(shape: &Shape, value: &mut Value, form: Form) {
 
 fn walk_special(special: Special, value: &mut Value, form: Form) {
     match (special, &mut *value) {
-        (Special::SchemaOrBool | Special::SchemaOrArray | Special::SchemaOrStrings, Value::Object(schema)) => walk(SCHEMA, schema, form),
+        (Special::SchemaOrBool | Special::SchemaOrArray | Special::SchemaOrStrings, Value::Object(schema)) => {
+            walk(SCHEMA, schema, form)
+        }
         (Special::SchemaOrArray, Value::Array(list)) => {
             list.iter_mut().filter_map(Value::as_object_mut).for_each(|schema| walk(SCHEMA, schema, form));
         }
@@ -112,7 +114,9 @@ fn verdict(field: &Field, value: Option<&Value>, form: Form) -> Verdict {
         Shape::Named(name) if presence.by_value => by_value(special_type(name), presence, value, must),
         Shape::String => scalar(presence, missing || value.is_some_and(|v| v == ""), json!("")),
         Shape::Bool => scalar(presence, missing || value == Some(&Value::Bool(false)), json!(false)),
-        Shape::Int32 | Shape::Int64 | Shape::Double => scalar(presence, missing || value.is_some_and(|v| v == 0), json!(0)),
+        Shape::Int32 | Shape::Int64 | Shape::Double => {
+            scalar(presence, missing || value.is_some_and(|v| v == 0), json!(0))
+        }
         _ => Verdict::Keep,
     }
 }

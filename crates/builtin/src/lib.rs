@@ -8,10 +8,10 @@ mod form;
 mod kinds;
 mod table;
 
+pub mod openapi;
 pub mod print;
 pub mod proto;
 pub mod strategy;
 
 pub use form::canonical;
-
 pub use kinds::{GroupInfo, KindInfo, SubInfo, find, find_kind, groups, kinds, schema_of, storage_kind, types};

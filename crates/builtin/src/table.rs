@@ -41,6 +41,8 @@ pub(crate) struct Field {
     pub(crate) boxed: bool,
     /// Whether OpenAPI requires it.
     pub(crate) required: bool,
+    /// Declared as merged field by field, whatever its type says.
+    pub(crate) granular: bool,
 }
 
 /// The shape of a field.
@@ -90,7 +92,10 @@ pub(crate) fn served() -> (Vec<GroupInfo>, Vec<KindInfo>) {
         let words: Vec<&'static str> = line.split(' ').collect();
         match words.as_slice() {
             ["group", name, versions @ ..] => {
-                groups.push(GroupInfo { name: undash(name), versions: versions.iter().map(ToString::to_string).collect() });
+                groups.push(GroupInfo {
+                    name: undash(name),
+                    versions: versions.iter().map(ToString::to_string).collect(),
+                });
             }
             ["kind", rest @ ..] => kinds.push(kind(rest, &mut reader)),
             ["sub", name, group, version, kind, verbs] => {
@@ -166,7 +171,8 @@ impl Reader {
         if let Some(name) = self.names.get(short) {
             return name.clone();
         }
-        let (number, kind) = short.trim_start_matches('@').split_once('.').expect("type words are written as @package.Name");
+        let (number, kind) =
+            short.trim_start_matches('@').split_once('.').expect("type words are written as @package.Name");
         let name: Arc<str> = format!("{}.{kind}", self.packages[number]).into();
         self.names.insert(short, name.clone());
         name
@@ -211,6 +217,7 @@ impl Reader {
                     let mut parts = gvk.splitn(3, '/');
                     extra.gvks.push(std::array::from_fn(|_| parts.next().unwrap_or_default()));
                 }
+                Some(("required", names)) => schema.required = names.split(',').map(Into::into).collect(),
                 Some(("unions", json)) => extra.unions = serde_json::from_str(json).ok(),
                 _ => {}
             }
@@ -221,21 +228,27 @@ impl Reader {
     fn read_inline(&mut self, mut words: std::str::Split<'static, char>) -> Field {
         let name = self.full_name(words.next().unwrap_or_default());
         let number = words.next().and_then(|word| word.strip_prefix('#')).and_then(|word| word.parse().ok());
-        Field { name: "", number, shape: Shape::Named(name), presence: Presence::default(), boxed: false, required: false }
+        Field {
+            name: "",
+            number,
+            shape: Shape::Named(name),
+            presence: Presence::default(),
+            boxed: false,
+            required: false,
+            granular: false,
+        }
     }
 
     fn read_field(&mut self, mut words: std::str::Split<'static, char>, draft: &mut Draft) {
         let name = words.next().unwrap_or_default();
         let (shape, mut schema) = self.read_shape(words.next().unwrap_or_default());
         let presence = presence(words.next().unwrap_or_default());
-        let mut field = Field { name, number: None, shape, presence, boxed: false, required: false };
+        let required = draft.schema.required.iter().any(|required| **required == *name);
+        let mut field = Field { name, number: None, shape, presence, boxed: false, required, granular: false };
         for word in words {
             match word {
-                "!" => {
-                    field.required = true;
-                    draft.schema.required.push(name.into());
-                }
                 "boxed" => field.boxed = true,
+                "map=granular" => field.granular = true,
                 _ => match (word.strip_prefix('#'), word.split_once('=')) {
                     (Some(number), _) => field.number = number.parse().ok(),
                     (_, Some((key, value))) => attribute(&mut schema, key, value),
@@ -325,4 +338,3 @@ fn special(name: &str) -> Schema {
         _ => Schema { preserve_unknown: true, ..base },
     }
 }
-

@@ -124,7 +124,9 @@ fn what_clients_may_leave_out_is_left_out() {
 #[test]
 fn options_decode_in_every_group() {
     for api_version in ["v1", "meta.k8s.io/v1", "apps/v1", "example.com/v1"] {
-        for (kind, body) in [("DeleteOptions", json!({"gracePeriodSeconds": 0})), ("CreateOptions", json!({"fieldManager": "m"}))] {
+        for (kind, body) in
+            [("DeleteOptions", json!({"gracePeriodSeconds": 0})), ("CreateOptions", json!({"fieldManager": "m"}))]
+        {
             let mut object = body;
             object["apiVersion"] = api_version.into();
             object["kind"] = kind.into();
@@ -246,5 +248,16 @@ proptest! {
     fn config_maps_survive_the_round_trip(data in proptest::collection::btree_map("[a-z.]{1,8}", any::<String>(), 1..8)) {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data});
         prop_assert_eq!(proto::decode(&proto::encode(&object).unwrap()).unwrap().object, object);
+    }
+}
+
+#[test]
+fn every_kind_and_list_has_a_protobuf_form() {
+    for kind in atoll_builtin::kinds() {
+        for name in [kind.kind, kind.list_kind].into_iter().filter(|name| !name.is_empty()) {
+            let object = json!({"apiVersion": kind.api_version(), "kind": name});
+            let bytes = proto::encode(&object).unwrap_or_else(|error| panic!("{}: {error}", kind.gvk()));
+            assert_eq!(proto::decode(&bytes).unwrap().kind, name);
+        }
     }
 }

@@ -28,12 +28,17 @@ fn every_resource_and_subresource_of_the_reference_is_served() {
     let (mut resources, mut subresources) = (0, 0);
     for group in groups() {
         for version in &group.versions {
-            let file = if group.name.is_empty() { format!("api__{version}.json") } else { format!("apis__{}__{version}.json", group.name) };
+            let file = if group.name.is_empty() {
+                format!("api__{version}.json")
+            } else {
+                format!("apis__{}__{version}.json", group.name)
+            };
             for row in json(dir.join("discovery").join(file))["resources"].as_array().unwrap() {
                 let name = row["name"].as_str().unwrap();
                 let verbs: Vec<&str> = row["verbs"].as_array().unwrap().iter().map(|v| v.as_str().unwrap()).collect();
                 let (plural, sub) = name.split_once('/').unwrap_or((name, ""));
-                let kind = find(group.name, version, plural).unwrap_or_else(|| panic!("{} {version} {plural}", group.name));
+                let kind =
+                    find(group.name, version, plural).unwrap_or_else(|| panic!("{} {version} {plural}", group.name));
                 if sub.is_empty() {
                     resources += 1;
                     assert_eq!(kind.verbs, verbs, "{name}");
@@ -56,7 +61,8 @@ fn every_resource_and_subresource_of_the_reference_is_served() {
 fn groups_come_in_discovery_order_with_the_core_first() {
     let Some(dir) = reference() else { return };
     let listed = json(dir.join("discovery/apis.json"));
-    let expected: Vec<&str> = listed["groups"].as_array().unwrap().iter().map(|g| g["name"].as_str().unwrap()).collect();
+    let expected: Vec<&str> =
+        listed["groups"].as_array().unwrap().iter().map(|g| g["name"].as_str().unwrap()).collect();
     let found: Vec<&str> = groups().iter().map(|group| group.name).collect();
     assert_eq!(found[0], "");
     assert_eq!(found[1..], expected);

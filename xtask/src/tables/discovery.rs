@@ -23,18 +23,30 @@ pub(crate) fn write(from: &Path, types: &Source, packages: &mut Packages, out: &
     }
     for (group, versions) in &groups {
         for version in versions {
-            let file = if group.is_empty() { format!("api__{version}.json") } else { format!("apis__{group}__{version}.json") };
+            let file = if group.is_empty() {
+                format!("api__{version}.json")
+            } else {
+                format!("apis__{group}__{version}.json")
+            };
             resources(&read_json(&dir.join(file))?, group, version, types, packages, out)?;
         }
     }
     Ok(())
 }
 
-fn resources(list: &Value, group: &str, version: &str, types: &Source, packages: &mut Packages, out: &mut String) -> Result<()> {
+fn resources(
+    list: &Value,
+    group: &str,
+    version: &str,
+    types: &Source,
+    packages: &mut Packages,
+    out: &mut String,
+) -> Result<()> {
     let all = list["resources"].as_array().context("no resources")?;
     for resource in all.iter().filter(|r| !text(r, "name").contains('/')) {
         let (plural, kind) = (text(resource, "name"), text(resource, "kind"));
-        let type_name = types.by_gvk(group, version, kind).with_context(|| format!("no type for {group}/{version} {kind}"))?;
+        let type_name =
+            types.by_gvk(group, version, kind).with_context(|| format!("no type for {group}/{version} {kind}"))?;
         let list_kind = format!("{kind}List");
         let list_kind = if types.by_gvk(group, version, &list_kind).is_some() { list_kind } else { "-".to_owned() };
         let scope = if resource["namespaced"] == true { "ns" } else { "cluster" };
@@ -56,7 +68,13 @@ fn resources(list: &Value, group: &str, version: &str, types: &Source, packages:
                 "" => (group, version),
                 given => (text(sub, "group"), given),
             };
-            writeln!(out, "sub {name} {} {sub_version} {} {}", dash(sub_group), text(sub, "kind"), joined(sub, "verbs"))?;
+            writeln!(
+                out,
+                "sub {name} {} {sub_version} {} {}",
+                dash(sub_group),
+                text(sub, "kind"),
+                joined(sub, "verbs")
+            )?;
         }
     }
     Ok(())

@@ -7,7 +7,7 @@
 //! group apps v1
 //! kind apps v1 Deployment DeploymentList deployments deployment ns deploy all create,get @3.Deployment HASH
 //! sub scale autoscaling v1 Scale get,patch,update
-//! type @3.DeploymentSpec object gvk=apps/v1/Deployment map=atomic
+//! type @3.DeploymentSpec object gvk=apps/v1/Deployment map=atomic required=selector,template
 //! f replicas int32 po #1
 //! i @4.PodSpec #2
 //! ```
@@ -74,6 +74,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 
 /// The strings of a list at a key, joined by commas; `-` for none.
 fn joined(value: &Value, key: &str) -> String {
-    let list: Vec<&str> = value.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let list: Vec<&str> =
+        value.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     if list.is_empty() { "-".to_owned() } else { list.join(",") }
 }

@@ -86,20 +86,20 @@ impl Source {
         if let Some(unions) = schema.get("x-kubernetes-unions") {
             write!(out, " unions={unions}")?;
         }
+        match joined(schema, "required") {
+            none if none == "-" => {}
+            names => write!(out, " required={names}")?,
+        }
         out.push('\n');
         if SPECIAL.contains(&name) {
             return Ok(());
         }
         let mut numbers = self.numbers(name, schema, packages, out)?;
-        let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         for (field, property) in schema["properties"].as_object().into_iter().flatten() {
             write!(out, "f {field} {} {}", expression(property, packages)?, self.flags(name, field))?;
             if let Some(proto) = numbers.remove(field.as_str()) {
                 write!(out, " #{}", proto.number)?;
                 check(name, field, property, &proto.ty, out)?;
-            }
-            if required.contains(&field.as_str()) {
-                out.push_str(" !");
             }
             write_attributes(property, out)?;
             out.push('\n');
@@ -124,7 +124,9 @@ impl Source {
                 Some(property) => {
                     numbers.insert(property.as_str(), proto);
                 }
-                None if self.messages.contains_key(&proto.ty) => writeln!(out, "i {} #{}", packages.short(&proto.ty), proto.number)?,
+                None if self.messages.contains_key(&proto.ty) => {
+                    writeln!(out, "i {} #{}", packages.short(&proto.ty), proto.number)?
+                }
                 None => bail!("{name}: no JSON field for {}", proto.name),
             }
         }
@@ -149,7 +151,13 @@ impl Source {
                 writeln!(out, "f {} {} - #{}", proto.name, proto_expression(&proto.ty, packages)?, proto.number)?;
                 continue;
             };
-            writeln!(out, "f {json} {} {} #{}", proto_expression(&proto.ty, packages)?, self.flags(name, json), proto.number)?;
+            writeln!(
+                out,
+                "f {json} {} {} #{}",
+                proto_expression(&proto.ty, packages)?,
+                self.flags(name, json),
+                proto.number
+            )?;
         }
         Ok(())
     }
@@ -162,7 +170,8 @@ impl Source {
 /// Whether a JSON field and a protobuf field are the same: generated protobuf names lower the
 /// first letter of the Go name and cannot hold dashes or a dollar sign.
 fn same_field(json: &str, proto: &str) -> bool {
-    let plain = |text: &str| text.chars().filter(|c| c.is_ascii_alphanumeric()).collect::<String>().to_ascii_lowercase();
+    let plain =
+        |text: &str| text.chars().filter(|c| c.is_ascii_alphanumeric()).collect::<String>().to_ascii_lowercase();
     plain(json) == plain(proto)
 }
 
@@ -204,7 +213,9 @@ fn proto_field(field: &Value) -> Result<ProtoField> {
 
 /// `k8s.io.api.core.v1.Pod` is `io.k8s.api.core.v1.Pod` in OpenAPI, also inside `repeated` and `map<>`.
 fn open_api_name(name: &str) -> String {
-    name.replace("k8s.io.", "io.k8s.").replace("apiextensions_apiserver", "apiextensions-apiserver").replace("kube_aggregator", "kube-aggregator")
+    name.replace("k8s.io.", "io.k8s.")
+        .replace("apiextensions_apiserver", "apiextensions-apiserver")
+        .replace("kube_aggregator", "kube-aggregator")
 }
 
 fn read_go(path: &Path) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
@@ -213,7 +224,8 @@ fn read_go(path: &Path) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
     for line in text.lines() {
         let mut words = line.split(' ');
         let name = words.next().unwrap_or_default();
-        let fields = words.filter_map(|word| word.rsplit_once(':')).map(|(field, flags)| (field.to_owned(), flags.to_owned()));
+        let fields =
+            words.filter_map(|word| word.rsplit_once(':')).map(|(field, flags)| (field.to_owned(), flags.to_owned()));
         go.insert(name.to_owned(), fields.collect());
     }
     Ok(go)
@@ -265,7 +277,11 @@ fn write_attributes(property: &Value, out: &mut String) -> Result<()> {
     {
         write!(out, " default={default}")?;
     }
-    for (key, word) in [("x-kubernetes-list-type", "list"), ("x-kubernetes-patch-merge-key", "merge"), ("x-kubernetes-map-type", "map")] {
+    for (key, word) in [
+        ("x-kubernetes-list-type", "list"),
+        ("x-kubernetes-patch-merge-key", "merge"),
+        ("x-kubernetes-map-type", "map"),
+    ] {
         match text(property, key) {
             "" => {}
             value => write!(out, " {word}={value}")?,
@@ -306,7 +322,11 @@ fn check(name: &str, field: &str, property: &Value, proto: &str, out: &mut Strin
     }
     let element = proto.strip_prefix("map<string,").and_then(|rest| rest.strip_suffix('>')).unwrap_or(proto);
     let kind = element.rsplit('.').next().unwrap_or_default();
-    ensure!(["ExtraValue", "Verbs"].contains(&kind), "{name}.{field}: document says {}, message says {proto}", proto_of(property));
+    ensure!(
+        ["ExtraValue", "Verbs"].contains(&kind),
+        "{name}.{field}: document says {}, message says {proto}",
+        proto_of(property)
+    );
     out.push_str(" boxed");
     Ok(())
 }

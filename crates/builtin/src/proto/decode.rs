@@ -77,7 +77,11 @@ impl Decoder {
         };
         object.insert("apiVersion".to_owned(), unknown.api_version.into());
         object.insert("kind".to_owned(), unknown.kind.into());
-        Ok(Decoded { api_version: unknown.api_version.to_owned(), kind: unknown.kind.to_owned(), object: Value::Object(object) })
+        Ok(Decoded {
+            api_version: unknown.api_version.to_owned(),
+            kind: unknown.kind.to_owned(),
+            object: Value::Object(object),
+        })
     }
 
     fn object(&mut self, unknown: &Unknown, depth: usize) -> Result<Map<String, Value>, ProtoError> {
@@ -86,7 +90,10 @@ impl Decoder {
         let type_name = messages.type_of(group, version, unknown.kind);
         let found = type_name.and_then(|name| Some((name, messages.by_name(name)?)));
         let Some((type_name, id)) = found else {
-            return Err(ProtoError::UnknownKind { api_version: unknown.api_version.to_owned(), kind: unknown.kind.to_owned() });
+            return Err(ProtoError::UnknownKind {
+                api_version: unknown.api_version.to_owned(),
+                kind: unknown.kind.to_owned(),
+            });
         };
         let mut object = Map::new();
         self.message(id, unknown.raw, depth + 1, &mut object)?;
@@ -95,7 +102,13 @@ impl Decoder {
     }
 
     /// Decodes the fields of a message into an object.
-    pub(crate) fn message(&mut self, id: MessageId, bytes: &[u8], depth: usize, into: &mut Map<String, Value>) -> Result<(), ProtoError> {
+    pub(crate) fn message(
+        &mut self,
+        id: MessageId,
+        bytes: &[u8],
+        depth: usize,
+        into: &mut Map<String, Value>,
+    ) -> Result<(), ProtoError> {
         if depth > MAX_DEPTH {
             return Err(ProtoError::Depth);
         }
@@ -110,7 +123,13 @@ impl Decoder {
         Ok(())
     }
 
-    fn field(&mut self, field: &WireField, raw: Raw, depth: usize, into: &mut Map<String, Value>) -> Result<(), ProtoError> {
+    fn field(
+        &mut self,
+        field: &WireField,
+        raw: Raw,
+        depth: usize,
+        into: &mut Map<String, Value>,
+    ) -> Result<(), ProtoError> {
         match (field.count, field.kind) {
             (Count::One, Kind::Message(id)) if field.name.is_empty() => self.message(id, raw.bytes()?, depth + 1, into),
             (Count::One, _) => {

@@ -68,7 +68,11 @@ fn message_of(api_version: &str, kind: &str) -> Result<MessageId, ProtoError> {
     found.ok_or_else(|| ProtoError::UnknownKind { api_version: api_version.to_owned(), kind: kind.to_owned() })
 }
 
-fn envelope(api_version: &str, kind: &str, fill: impl FnOnce(&mut Vec<u8>) -> Result<(), ProtoError>) -> Result<Vec<u8>, ProtoError> {
+fn envelope(
+    api_version: &str,
+    kind: &str,
+    fill: impl FnOnce(&mut Vec<u8>) -> Result<(), ProtoError>,
+) -> Result<Vec<u8>, ProtoError> {
     let mut out = Vec::with_capacity(1024);
     out.extend_from_slice(&MAGIC);
     put_nested(&mut out, 1, |out| {
@@ -93,7 +97,9 @@ pub(crate) fn message(id: MessageId, name: &str, value: &Value, out: &mut Vec<u8
     for field in &Messages::get().message(id).fields {
         match field.kind {
             // The parts of an inlined message stand in this object.
-            Kind::Message(inner) if field.name.is_empty() => put_nested(out, field.number, |out| message(inner, name, value, out))?,
+            Kind::Message(inner) if field.name.is_empty() => {
+                put_nested(out, field.number, |out| message(inner, name, value, out))?
+            }
             _ => put_field(field, object.get(field.name).unwrap_or(&Value::Null), out)?,
         }
     }
@@ -138,7 +144,8 @@ fn put_value(field: &WireField, value: &Value, out: &mut Vec<u8>) -> Result<(), 
     match field.kind {
         Kind::String => put_bytes(out, number, text(value).ok_or_else(|| wrong("string"))?.as_bytes()),
         Kind::Bytes => {
-            let bytes = STANDARD.decode(text(value).ok_or_else(|| wrong("base64 text"))?).map_err(|_| wrong("base64 text"))?;
+            let bytes =
+                STANDARD.decode(text(value).ok_or_else(|| wrong("base64 text"))?).map_err(|_| wrong("base64 text"))?;
             put_bytes(out, number, &bytes);
         }
         Kind::Int32 => {

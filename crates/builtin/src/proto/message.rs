@@ -125,17 +125,22 @@ impl Messages {
 
     fn build() -> Self {
         let table = table::types();
-        let by_name: HashMap<Arc<str>, MessageId> = table.extras.keys().cloned().enumerate().map(|(id, name)| (name, id)).collect();
+        let by_name: HashMap<Arc<str>, MessageId> =
+            table.extras.keys().cloned().enumerate().map(|(id, name)| (name, id)).collect();
         let mut all = vec![Message::default(); by_name.len()];
         for (name, id) in &by_name {
-            let mut fields: Vec<WireField> = table.extras[name].fields.iter().filter_map(|field| wire_field(field, &by_name)).collect();
+            let mut fields: Vec<WireField> =
+                table.extras[name].fields.iter().filter_map(|field| wire_field(field, &by_name)).collect();
             fields.sort_by_key(|field| field.number);
             all[*id] = Message { fields };
         }
         let mut packages = HashMap::new();
         for (name, extra) in &table.extras {
-            // A type of one kind only lies in the package of its group-version.
-            if let ([[group, version, _]], Some((package, _))) = (extra.gvks.as_slice(), name.rsplit_once('.')) {
+            // A type of one kind only lies in the package of its group-version, except for the
+            // discovery types, which call themselves `v1`.
+            if let ([[group, version, _]], Some((package, _))) = (extra.gvks.as_slice(), name.rsplit_once('.'))
+                && package != META
+            {
                 packages.insert((*group, *version), Arc::from(package));
             }
         }

@@ -89,6 +89,11 @@ pub enum ProtoError {
     },
 }
 
+/// The type of a kind, also of kinds that are no resource, such as lists and options.
+pub(crate) fn type_name(group: &str, version: &str, kind: &str) -> Option<String> {
+    message::Messages::get().type_of(group, version, kind).map(ToString::to_string)
+}
+
 impl ProtoError {
     fn shape(field: &str, expected: &'static str) -> Self {
         Self::Shape { field: field.to_owned(), expected }

@@ -13,7 +13,12 @@ use super::{MAGIC, MAX_DEPTH, ProtoError};
 const SCHEMA: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
 
 /// Decodes one special value.
-pub(crate) fn decode_special(decoder: &mut Decoder, special: Special, bytes: &[u8], depth: usize) -> Result<Value, ProtoError> {
+pub(crate) fn decode_special(
+    decoder: &mut Decoder,
+    special: Special,
+    bytes: &[u8],
+    depth: usize,
+) -> Result<Value, ProtoError> {
     if depth > MAX_DEPTH {
         return Err(ProtoError::Depth);
     }
@@ -71,7 +76,12 @@ fn decode_time(special: Special, bytes: &[u8]) -> Result<Value, ProtoError> {
     // Plain times have second precision in JSON, so the rest is dropped as the original does.
     let nanos = if special == Special::Time { 0 } else { nanos };
     let time = Timestamp::new(seconds, nanos).map_err(|_| ProtoError::shape("time", "time"))?;
-    Ok(if special == Special::MicroTime { atoll_meta::time::format_micro(time) } else { atoll_meta::time::format(time) }.into())
+    Ok(if special == Special::MicroTime {
+        atoll_meta::time::format_micro(time)
+    } else {
+        atoll_meta::time::format(time)
+    }
+    .into())
 }
 
 fn decode_int_or_string(bytes: &[u8]) -> Result<Value, ProtoError> {
@@ -135,7 +145,12 @@ fn decode_schema_or_array(decoder: &mut Decoder, bytes: &[u8], depth: usize) -> 
 }
 
 /// Writes the content of one special value; `field` is only for the error.
-pub(crate) fn encode_special(special: Special, field: &str, value: &Value, out: &mut Vec<u8>) -> Result<(), ProtoError> {
+pub(crate) fn encode_special(
+    special: Special,
+    field: &str,
+    value: &Value,
+    out: &mut Vec<u8>,
+) -> Result<(), ProtoError> {
     match special {
         Special::Time | Special::MicroTime => encode_time(special, field, value, out),
         Special::Quantity => match value {

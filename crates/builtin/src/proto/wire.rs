@@ -139,7 +139,11 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
 ///
 /// The content is written in place and its length slipped in before it: messages nest only a
 /// few levels, so moving the bytes is cheaper than measuring them first.
-pub(crate) fn put_nested<E>(out: &mut Vec<u8>, number: u32, fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+pub(crate) fn put_nested<E>(
+    out: &mut Vec<u8>,
+    number: u32,
+    fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
     put_tag(out, number, LENGTH);
     let start = out.len();
     fill(out)?;
