@@ -1,8 +1,19 @@
 //! Tables as `kubectl get` shows them: columns and cells, kind by kind.
 
+mod access;
+mod config;
+mod extension;
+mod network;
+mod node;
+mod pod;
+mod scaling;
+mod storage;
+mod view;
+mod workload;
+
 use serde_json::Value;
 
-use crate::strategy::text;
+use view::View;
 
 /// One column of a table.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
@@ -19,26 +30,86 @@ pub struct Column {
     pub priority: i32,
 }
 
-pub(crate) const fn column(name: &'static str, ty: &'static str, description: &'static str) -> Column {
-    Column { name, ty, format: "", description, priority: 0 }
+impl Column {
+    /// The same column, shown in wide output only.
+    const fn wide(self) -> Self {
+        Self { priority: 1, ..self }
+    }
 }
 
-pub(crate) const NAME: Column =
-    Column { name: "Name", ty: "string", format: "name", description: "Name of the object, unique among its kind.", priority: 0 };
+const fn text(name: &'static str, description: &'static str) -> Column {
+    Column { name, ty: "string", format: "", description, priority: 0 }
+}
 
-const FALLBACK: &[Column] = &[NAME, column("Created At", "date", "Time the object was created.")];
+const fn integer(name: &'static str, description: &'static str) -> Column {
+    Column { name, ty: "integer", format: "", description, priority: 0 }
+}
+
+const fn boolean(name: &'static str, description: &'static str) -> Column {
+    Column { name, ty: "boolean", format: "", description, priority: 0 }
+}
+
+const NAME: Column = Column { format: "name", ..text("Name", "Name of the object, unique among its kind.") };
+const AGE: Column = text("Age", "Time since the object was created.");
+const CONTAINERS: Column = text("Containers", "Names of the containers in the template.").wide();
+const IMAGES: Column = text("Images", "Images of the containers in the template.").wide();
+const SELECTOR: Column = text("Selector", "Labels that select what belongs to the object.").wide();
+
+/// How one kind is shown.
+struct Printer {
+    columns: &'static [Column],
+    cells: fn(&View) -> Vec<Value>,
+}
+
+/// Kinds without columns of their own show when they were made.
+const FALLBACK: Printer = Printer {
+    columns: &[NAME, Column { ty: "date", ..text("Created At", "Time the object was created.") }],
+    cells: |view| vec![view.name(), view.text("metadata.creationTimestamp").into()],
+};
+
+/// Name and age, for kinds with little else to show.
+const NAME_AND_AGE: Printer = Printer { columns: &[NAME, AGE], cells: |view| vec![view.name(), view.age()] };
+
+fn printer(group: &str, kind: &str) -> &'static Printer {
+    let found = match group {
+        "" => core(kind),
+        "apps" | "batch" => workload::printer(kind),
+        "autoscaling" | "policy" => scaling::printer(kind),
+        "networking.k8s.io" | "discovery.k8s.io" => network::printer(kind),
+        "storage.k8s.io" => storage::printer(kind),
+        "events.k8s.io" => config::printer(kind),
+        "rbac.authorization.k8s.io" | "certificates.k8s.io" | "coordination.k8s.io" => access::printer(kind),
+        "node.k8s.io" | "scheduling.k8s.io" | "resource.k8s.io" => node::printer(kind),
+        _ => extension::printer(kind),
+    };
+    found.unwrap_or(&FALLBACK)
+}
+
+fn core(kind: &str) -> Option<&'static Printer> {
+    match kind {
+        "Pod" | "PodTemplate" => pod::printer(kind),
+        "ReplicationController" => workload::printer(kind),
+        "Service" | "Endpoints" => network::printer(kind),
+        "PersistentVolume" | "PersistentVolumeClaim" => storage::printer(kind),
+        "Node" => node::printer(kind),
+        _ => config::printer(kind),
+    }
+}
 
 /// The columns of a kind.
-pub fn columns(_group: &str, _kind: &str) -> &'static [Column] {
-    FALLBACK
+pub fn columns(group: &str, kind: &str) -> &'static [Column] {
+    printer(group, kind).columns
 }
 
 /// The cells of one object, one for each column.
-pub fn cells(_group: &str, _kind: &str, object: &Value, _now_seconds: i64) -> Vec<Value> {
-    vec![text(object, "metadata.name").into(), text(object, "metadata.creationTimestamp").into()]
+pub fn cells(group: &str, kind: &str, object: &Value, now_seconds: i64) -> Vec<Value> {
+    (printer(group, kind).cells)(&View { object, now: now_seconds })
 }
 
 /// A short duration for people: `45s`, `2m10s`, `5d3h`.
 pub fn age(seconds: i64) -> String {
     atoll_meta::time::age(jiff::SignedDuration::from_secs(seconds))
 }
+
+#[cfg(test)]
+mod tests;

@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn bad_metadata_is_refused_with_the_known_words() {
         let cases = [
-            (json!({}), true, "metadata.name: Required value: name or generateName is required"),
+            (json!({}), false, "metadata.name: Required value: name or generateName is required"),
             (json!({"name": "a"}), true, "metadata.namespace: Required value"),
             (json!({"name": "a", "namespace": "n"}), false, "metadata.namespace: Forbidden: not allowed on this type"),
             (json!({"name": "a", "generation": -1}), false,

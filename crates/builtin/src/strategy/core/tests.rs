@@ -82,7 +82,7 @@ fn bad_objects_are_refused_with_the_known_words() {
             "data[a]: Invalid value: \"a\": duplicate of key present in binaryData"),
         ("Secret", json!({"type": "kubernetes.io/ssh-auth"}), "data[ssh-privatekey]: Required value"),
         ("Service", json!({"spec": {}}), "spec.ports: Required value"),
-        ("Service", json!({"spec": {"ports": [{"port": 0}]}}),
+        ("Service", json!({"spec": {"ports": [{"port": 0, "targetPort": 1}]}}),
             "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive"),
         ("Service", json!({"spec": {"ports": [{"port": 1, "name": "a"}, {"port": 2}]}}), "spec.ports[1].name: Required value"),
         ("Service", json!({"spec": {"type": "Odd", "ports": [{"port": 1}]}}),
