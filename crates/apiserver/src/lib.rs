@@ -1,1 +1,53 @@
-//! A Kubernetes API server as a tower service, many isolated instances in one process
+//! A Kubernetes API server as a tower service, many isolated instances in one process.
+//!
+//! ```text
+//! request → service (who, what, allowed?) → registry (decode, default, admit, validate) → store
+//!                                         ↘ list, watch ← snapshots and events of the store
+//! ```
+//!
+//! Start at [`ApiService`] (one request), `registry` (what every resource can do) and
+//! [`Kind`] (built-in and custom kinds as one shape). Other parts of Atoll plug in through
+//! [`Admission`], [`Connect`] and [`Mount`].
+
+mod admission;
+mod bootstrap;
+mod body;
+mod call;
+mod convert;
+mod crd;
+mod decode;
+mod discovery;
+mod disruption;
+mod extend;
+mod health;
+mod hub;
+mod identity;
+mod instance;
+mod kind;
+mod negotiate;
+mod openapi;
+mod query;
+mod registry;
+mod request;
+mod respond;
+mod server;
+mod service;
+mod subresource;
+mod table;
+
+pub mod auth;
+
+pub use admission::{Admission, Operation, Review};
+pub use body::{Body, BodyError};
+pub use call::Call;
+pub use extend::{Connect, Incoming, Mount, MountedResource, Visit};
+pub use hub::{Clock, Hub, Options};
+pub use identity::Identity;
+pub use instance::{Instance, store_status};
+pub use kind::{Kind, Kinds, Source, Sub};
+pub use query::Query;
+pub use registry::{DeleteOptions, Stored};
+pub use request::{Place, RequestInfo, Target, Verb};
+pub use respond::{failure, json, response};
+pub use server::{Server, ServerError};
+pub use service::{ApiService, handle};

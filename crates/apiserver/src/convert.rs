@@ -1,0 +1,67 @@
+//! Versions of built-in kinds whose shape differs from the stored one.
+//!
+//! Most versions of a kind have the same shape; those only change their `apiVersion`.
+
+use serde_json::{Value, json};
+
+use crate::kind::Kind;
+
+/// Whether versions of this kind differ in more than their name.
+pub fn changes_shape(group: &str, kind: &str) -> bool {
+    matches!((group, kind), ("autoscaling", "HorizontalPodAutoscaler"))
+}
+
+/// From the stored version to the one of `kind`.
+pub fn to(kind: &Kind, mut tree: Value) -> Value {
+    if &*kind.kind == "HorizontalPodAutoscaler" && &*kind.version == "v1" {
+        autoscaler_to_v1(&mut tree);
+    }
+    tree["apiVersion"] = kind.api_version().into();
+    tree
+}
+
+/// From the version of `kind` to the stored one.
+pub fn from(kind: &Kind, mut tree: Value) -> Value {
+    if &*kind.kind == "HorizontalPodAutoscaler" && &*kind.version == "v1" {
+        autoscaler_from_v1(&mut tree);
+    }
+    tree["apiVersion"] = kind.storage_api_version().into();
+    tree
+}
+
+/// v1 knows only one metric, average CPU utilisation; the others stay in an annotation-free v2 form
+/// and are not shown.
+fn autoscaler_to_v1(tree: &mut Value) {
+    let target = cpu_utilization(&tree["spec"]["metrics"], "target");
+    let current = cpu_utilization(&tree["status"]["currentMetrics"], "current");
+    if let Some(spec) = tree.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("metrics");
+        spec.remove("behavior");
+        if let Some(target) = target {
+            spec.insert("targetCPUUtilizationPercentage".into(), target);
+        }
+    }
+    if let Some(status) = tree.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove("currentMetrics");
+        status.remove("conditions");
+        if let Some(current) = current {
+            status.insert("currentCPUUtilizationPercentage".into(), current);
+        }
+    }
+}
+
+fn cpu_utilization(metrics: &Value, part: &str) -> Option<Value> {
+    metrics.as_array()?.iter().find_map(|metric| {
+        let resource = &metric["resource"];
+        (resource["name"] == "cpu").then(|| resource[part]["averageUtilization"].clone()).filter(|value| !value.is_null())
+    })
+}
+
+fn autoscaler_from_v1(tree: &mut Value) {
+    let Some(spec) = tree.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    let Some(target) = spec.remove("targetCPUUtilizationPercentage") else { return };
+    spec.insert(
+        "metrics".into(),
+        json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": target}}}]),
+    );
+}

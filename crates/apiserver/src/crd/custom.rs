@@ -1,0 +1,202 @@
+//! What a custom kind knows: its schema, columns, selectable fields and scale.
+
+use std::sync::Arc;
+
+use atoll_meta::path::JsonPath;
+use atoll_meta::{FieldError, time};
+use super::Compiled;
+use atoll_schema::{Schema, Typed, Types};
+use serde_json::{Value, json};
+
+/// A column of `kubectl get`.
+pub struct Column {
+    name: String,
+    ty: String,
+    format: String,
+    description: String,
+    priority: i64,
+    path: JsonPath,
+}
+
+/// Where a kind keeps its replicas.
+pub struct ScalePaths {
+    /// Desired number.
+    pub spec: String,
+    /// Present number.
+    pub status: String,
+    /// Selector of pods as text.
+    pub selector: Option<String>,
+}
+
+/// One version of a custom kind.
+pub struct Custom {
+    compiled: Option<Arc<Compiled>>,
+    columns: Vec<Column>,
+    selectable: Vec<(String, JsonPath)>,
+    scale: Option<ScalePaths>,
+    /// What to warn users of an old version with.
+    pub deprecation: Option<String>,
+    /// Whether the definition is being deleted: no new objects.
+    pub terminating: bool,
+    /// Name of the definition.
+    pub definition: String,
+}
+
+impl Custom {
+    /// From one entry of `spec.versions`.
+    pub fn new(definition: &Value, version: &Value, compiled: Option<Arc<Compiled>>) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let kind = text(&definition["spec"]["names"]["kind"]);
+        let group = text(&definition["spec"]["group"]);
+        let deprecation = (version["deprecated"] == true).then(|| match version["deprecationWarning"].as_str() {
+            Some(own) => own.to_owned(),
+            None => format!("{group}/{} {kind} is deprecated", text(&version["name"])),
+        });
+        let scale = &version["subresources"]["scale"];
+        Self {
+            compiled,
+            columns: columns(version),
+            selectable: selectable(version),
+            scale: scale.is_object().then(|| ScalePaths {
+                spec: text(&scale["specReplicasPath"]),
+                status: text(&scale["statusReplicasPath"]),
+                selector: scale["labelSelectorPath"].as_str().map(ToOwned::to_owned),
+            }),
+            deprecation,
+            terminating: !definition["metadata"]["deletionTimestamp"].is_null(),
+            definition: text(&definition["metadata"]["name"]),
+        }
+    }
+
+    /// The walker over its schema.
+    pub fn typed(&self) -> Option<Typed<'_>> {
+        static NO_TYPES: std::sync::LazyLock<Types> = std::sync::LazyLock::new(Types::default);
+        Some(Typed::new(&NO_TYPES, self.compiled.as_ref()?.schema()))
+    }
+
+    /// Its schema.
+    pub fn schema(&self) -> Option<&Schema> {
+        self.compiled.as_ref().map(|compiled| compiled.schema())
+    }
+
+    /// Removes fields the schema does not know and returns their paths.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        self.schema().map(|schema| atoll_schema::prune(object, schema, true)).unwrap_or_default()
+    }
+
+    /// Fills in defaults.
+    pub fn default(&self, object: &mut Value) {
+        if let Some(schema) = self.schema() {
+            atoll_schema::apply_defaults(object, schema);
+        }
+    }
+
+    /// Checks an object against schema and rules.
+    pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        self.compiled.as_ref().map(|compiled| compiled.validate(new, old)).unwrap_or_default()
+    }
+
+    /// Whether a field selector may use this field.
+    pub fn selectable(&self, path: &str) -> bool {
+        self.selectable.iter().any(|(own, _)| own == path)
+    }
+
+    /// The text of a selectable field.
+    pub fn field(&self, object: &Value, path: &str) -> Option<String> {
+        let (_, json_path) = self.selectable.iter().find(|(own, _)| own == path)?;
+        Some(match json_path.first(object) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => String::new(),
+            Some(other) => other.to_string(),
+        })
+    }
+
+    /// Where replicas are.
+    pub fn scale(&self) -> Option<&ScalePaths> {
+        self.scale.as_ref()
+    }
+
+    /// Column definitions of a table.
+    pub fn columns(&self) -> Value {
+        let mut all = vec![json!({
+            "name": "Name", "type": "string", "format": "name", "priority": 0,
+            "description": "Name of the object, unique within its namespace.",
+        })];
+        all.extend(self.columns.iter().map(|column| {
+            json!({"name": column.name, "type": column.ty, "format": column.format,
+                   "description": column.description, "priority": column.priority})
+        }));
+        if self.columns.is_empty() {
+            all.push(json!({"name": "Age", "type": "date", "format": "", "priority": 0,
+                            "description": "Time since the object was created."}));
+        }
+        Value::Array(all)
+    }
+
+    /// Cells of a row.
+    pub fn cells(&self, object: &Value, now: i64) -> Vec<Value> {
+        let mut cells = vec![object["metadata"]["name"].clone()];
+        cells.extend(self.columns.iter().map(|column| cell(column, object, now)));
+        if self.columns.is_empty() {
+            cells.push(age(&object["metadata"]["creationTimestamp"], now));
+        }
+        cells
+    }
+}
+
+fn cell(column: &Column, object: &Value, now: i64) -> Value {
+    let found = column.path.find(object);
+    let Some(first) = found.first() else { return Value::Null };
+    match column.ty.as_str() {
+        "integer" => first.as_i64().map_or(Value::Null, Value::from),
+        "number" => first.as_f64().map_or(Value::Null, Value::from),
+        "boolean" => first.as_bool().map_or(Value::Null, Value::from),
+        "date" => age(first, now),
+        _ => {
+            let texts: Vec<String> = found.iter().map(|value| text(value)).collect();
+            texts.join(",").into()
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn age(value: &Value, now: i64) -> Value {
+    match value.as_str().and_then(time::parse) {
+        Some(then) => time::age(jiff::SignedDuration::from_secs(now - then.as_second())).into(),
+        None => "<unknown>".into(),
+    }
+}
+
+fn columns(version: &Value) -> Vec<Column> {
+    let list = version["additionalPrinterColumns"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    list.iter()
+        .filter_map(|column| {
+            Some(Column {
+                name: text(&column["name"]),
+                ty: text(&column["type"]),
+                format: text(&column["format"]),
+                description: text(&column["description"]),
+                priority: column["priority"].as_i64().unwrap_or_default(),
+                path: JsonPath::parse(column["jsonPath"].as_str()?).ok()?,
+            })
+        })
+        .collect()
+}
+
+fn selectable(version: &Value) -> Vec<(String, JsonPath)> {
+    let list = version["selectableFields"].as_array().map(Vec::as_slice).unwrap_or_default();
+    list.iter()
+        .filter_map(|field| {
+            let text = field["jsonPath"].as_str()?;
+            Some((text.trim_start_matches('.').to_owned(), JsonPath::parse(text).ok()?))
+        })
+        .collect()
+}

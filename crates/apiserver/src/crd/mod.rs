@@ -1,0 +1,21 @@
+//! CustomResourceDefinitions: kinds that live in an instance.
+//!
+//! `accept` checks a definition while it is written, `reload` turns the definitions of an
+//! instance into [`Kind`]s, [`Custom`] is what such a kind knows beyond its names.
+
+mod accept;
+mod compiled;
+mod custom;
+mod load;
+
+pub use accept::{accept, set_condition};
+pub use compiled::{Compiled, Interner};
+pub use custom::Custom;
+pub use load::{committed, reload};
+
+/// Group of definitions.
+pub const GROUP: &str = "apiextensions.k8s.io";
+/// Plural of definitions.
+pub const PLURAL: &str = "customresourcedefinitions";
+/// Keeps a definition until its objects are gone.
+pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";

@@ -1,0 +1,61 @@
+//! `/version`, `/healthz`, `/livez`, `/readyz`.
+
+use http::Response;
+use serde_json::json;
+
+use crate::body::Body;
+use crate::hub::Hub;
+use crate::query::Query;
+use crate::respond::response;
+
+/// Answers a health or version path, or `None` if it is none.
+pub fn answer(hub: &Hub, path: &str, query: Option<&str>) -> Option<Response<Body>> {
+    let mut parts = path.trim_matches('/').splitn(2, '/');
+    let endpoint = parts.next()?;
+    match endpoint {
+        "version" => Some(version(hub)),
+        "healthz" | "livez" | "readyz" => checks(hub, endpoint, parts.next(), &Query::parse(query)),
+        _ => None,
+    }
+}
+
+fn version(hub: &Hub) -> Response<Body> {
+    let (major, minor, patch) = hub.options.kubernetes_version;
+    let tree = json!({
+        "major": major.to_string(), "minor": minor.to_string(),
+        "emulationMajor": major.to_string(), "emulationMinor": minor.to_string(),
+        "minCompatibilityMajor": major.to_string(), "minCompatibilityMinor": (minor - 1).to_string(),
+        "gitVersion": format!("v{major}.{minor}.{patch}+atoll{}", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none", "compiler": "rustc", "platform": "linux/amd64",
+    });
+    crate::respond::json(200, &tree)
+}
+
+fn checks(hub: &Hub, endpoint: &str, one: Option<&str>, query: &Query) -> Option<Response<Body>> {
+    let stopping = hub.shutdown.is_cancelled();
+    let mut all: Vec<(&str, bool)> = vec![("ping", true), ("log", true), ("etcd", hub.engine.health().is_ok())];
+    if endpoint == "readyz" {
+        all.push(("informer-sync", true));
+        all.push(("shutdown", !stopping));
+    }
+    if let Some(one) = one {
+        let (_, ok) = all.iter().find(|(name, _)| *name == one)?;
+        return Some(text(if *ok { 200 } else { 500 }, if *ok { "ok".into() } else { format!("internal server error: {one} failed\n") }));
+    }
+    all.retain(|(name, _)| !query.all("exclude").any(|excluded| excluded == *name));
+    let failed = all.iter().any(|(_, ok)| !ok);
+    if !failed && query.get("verbose").is_none() {
+        return Some(text(200, "ok".into()));
+    }
+    let mut lines = String::new();
+    for (name, ok) in &all {
+        lines.push_str(&if *ok { format!("[+]{name} ok\n") } else { format!("[-]{name} failed: reason withheld\n") });
+    }
+    lines.push_str(&format!("{endpoint} check {}\n", if failed { "failed" } else { "passed" }));
+    Some(text(if failed { 500 } else { 200 }, lines))
+}
+
+fn text(code: u16, body: String) -> Response<Body> {
+    response(code, "text/plain; charset=utf-8", body)
+}

@@ -1,0 +1,181 @@
+//! The hub: all instances over one store, and what they share.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use atoll_meta::Status;
+use atoll_store::Engine;
+use jiff::Timestamp;
+use parking_lot::RwLock;
+use tokio_util::sync::CancellationToken;
+
+use crate::admission::Admission;
+use crate::extend::{Connect, Mount};
+use crate::instance::{Instance, store_status};
+
+/// Settings of a hub.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Largest accepted request body.
+    pub max_body: usize,
+    /// Requests that may run at once, watches not counted.
+    pub max_in_flight: usize,
+    /// The version `/version` reports.
+    pub kubernetes_version: (u32, u32, u32),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { max_body: 3 * 1024 * 1024, max_in_flight: 600, kubernetes_version: (1, 35, 8) }
+    }
+}
+
+/// What tells the time; injected so that tests can turn the hands.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Kinds served without a stored definition, and in which instances.
+type Native = (Box<dyn Fn(&Instance) -> bool + Send + Sync>, Vec<serde_json::Value>);
+
+/// Everything that serves requests.
+pub struct Hub {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) options: Options,
+    pub(crate) clock: Clock,
+    instances: RwLock<HashMap<Arc<str>, Arc<Instance>>>,
+    pub(crate) admission: RwLock<Vec<Arc<dyn Admission>>>,
+    pub(crate) connectors: RwLock<HashMap<(String, String, String), Arc<dyn Connect>>>,
+    pub(crate) mounts: RwLock<Vec<Arc<dyn Mount>>>,
+    native: RwLock<Vec<Native>>,
+    pub(crate) keys: crate::auth::Keys,
+    pub(crate) interner: crate::crd::Interner,
+    pub(crate) in_flight: Arc<tokio::sync::Semaphore>,
+    /// Cancelled when the hub shuts down: watches end, nothing is lost.
+    pub shutdown: CancellationToken,
+}
+
+impl Hub {
+    /// Opens a hub over a store and loads its instances.
+    pub async fn open(
+        engine: Arc<dyn Engine>,
+        keys: crate::auth::Keys,
+        clock: Clock,
+        options: Options,
+    ) -> Result<Arc<Self>, Status> {
+        let hub = Arc::new(Self {
+            engine,
+            in_flight: Arc::new(tokio::sync::Semaphore::new(options.max_in_flight)),
+            options,
+            clock,
+            instances: RwLock::default(),
+            admission: RwLock::default(),
+            connectors: RwLock::default(),
+            mounts: RwLock::default(),
+            native: RwLock::default(),
+            keys,
+            interner: crate::crd::Interner::default(),
+            shutdown: CancellationToken::new(),
+        });
+        for (id, name) in hub.engine.instances() {
+            let instance = Arc::new(Instance::new(id, name.clone()));
+            hub.load(&instance).await?;
+            hub.instances.write().insert(name, instance);
+        }
+        let root = hub.root();
+        crate::bootstrap::ensure(&hub, &root).await?;
+        Ok(hub)
+    }
+
+    async fn load(&self, instance: &Instance) -> Result<(), Status> {
+        let snapshot = self.snapshot(instance).await?;
+        crate::crd::reload(self, instance, &snapshot);
+        Ok(())
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// The store, for the hub's own controllers that follow all instances.
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+
+    /// The instance that holds the hub's own objects.
+    pub fn root(&self) -> Arc<Instance> {
+        self.instance("root").expect("every engine has a root instance")
+    }
+
+    /// An instance by name.
+    pub fn instance(&self, name: &str) -> Option<Arc<Instance>> {
+        self.instances.read().get(name).cloned()
+    }
+
+    /// An instance by number.
+    pub fn instance_by_id(&self, id: atoll_meta::InstanceId) -> Option<Arc<Instance>> {
+        self.instances.read().values().find(|instance| instance.id == id).cloned()
+    }
+
+    /// All instances, `root` included, sorted by name.
+    pub fn instances(&self) -> Vec<Arc<Instance>> {
+        let mut all: Vec<_> = self.instances.read().values().cloned().collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// Makes a new instance with its namespaces and default roles.
+    pub async fn create_instance(self: &Arc<Self>, name: &str) -> Result<Arc<Instance>, Status> {
+        if let Some(why) = atoll_meta::name::is_dns1123_label(name).first() {
+            return Err(Status::bad_request(format!("instance name {name:?}: {why}")));
+        }
+        let id = self.engine.create_instance(name).await.map_err(|error| store_status(&error))?;
+        let instance = Arc::new(Instance::new(id, name.into()));
+        crate::bootstrap::ensure(self, &instance).await?;
+        self.load(&instance).await?;
+        self.instances.write().insert(instance.name.clone(), instance.clone());
+        Ok(instance)
+    }
+
+    /// Drops an instance with everything in it; its watches end.
+    pub async fn drop_instance(&self, name: &str) -> Result<(), Status> {
+        if name == "root" {
+            return Err(Status::bad_request("the root instance cannot be deleted"));
+        }
+        let Some(instance) = self.instance(name) else {
+            return Err(Status::not_found("atoll.io", "instances", name));
+        };
+        self.engine.drop_instance(instance.id).await.map_err(|error| store_status(&error))?;
+        self.instances.write().remove(name);
+        instance.gone.cancel();
+        Ok(())
+    }
+
+    /// Definitions of kinds that are served without being stored, such as those of a fleet.
+    pub fn native_definitions(&self, instance: &Instance) -> Vec<serde_json::Value> {
+        self.native.read().iter().filter(|(fits, _)| fits(instance)).flat_map(|(_, list)| list.clone()).collect()
+    }
+
+    /// Serves kinds in all instances that `fits` accepts, without a stored definition.
+    pub async fn add_native(&self, fits: impl Fn(&Instance) -> bool + Send + Sync + 'static, definitions: Vec<serde_json::Value>) -> Result<(), Status> {
+        self.native.write().push((Box::new(fits), definitions));
+        for instance in self.instances() {
+            self.load(&instance).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds a check or change that every write passes.
+    pub fn add_admission(&self, admission: Arc<dyn Admission>) {
+        self.admission.write().push(admission);
+    }
+
+    /// Serves a streaming subresource such as `pods/exec`.
+    pub fn add_connector(&self, group: &str, resource: &str, subresource: &str, connector: Arc<dyn Connect>) {
+        self.connectors.write().insert((group.into(), resource.into(), subresource.into()), connector);
+    }
+
+    /// Serves a whole group that is not stored as objects.
+    pub fn add_mount(&self, mount: Arc<dyn Mount>) {
+        self.mounts.write().push(mount);
+    }
+}

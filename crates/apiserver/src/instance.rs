@@ -1,0 +1,98 @@
+//! One isolated control plane inside a hub.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use atoll_meta::{InstanceId, Status};
+use atoll_store::{Entry, Snapshot, StoreError};
+
+use crate::hub::Hub;
+use crate::kind::{Kind, Kinds, builtin};
+
+/// An instance: everything a request needs to know about it besides its stored objects.
+pub struct Instance {
+    /// Its number in the store.
+    pub id: InstanceId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Kinds defined inside it. Empty instances share one empty set.
+    pub(crate) custom: ArcSwap<Kinds>,
+    /// Role rules parsed from its objects, kept while they do not change.
+    pub(crate) roles: crate::auth::RoleCache,
+    /// Ends the watches of this instance when it is dropped.
+    pub(crate) gone: tokio_util::sync::CancellationToken,
+}
+
+impl Instance {
+    pub(crate) fn new(id: InstanceId, name: Arc<str>) -> Self {
+        Self {
+            id,
+            name,
+            custom: ArcSwap::new(empty_kinds()),
+            roles: crate::auth::RoleCache::default(),
+            gone: tokio_util::sync::CancellationToken::new(),
+        }
+    }
+
+    /// The kind at a place in the URL.
+    pub fn kind(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Kind>> {
+        builtin().get(group, version, plural).or(self.custom.load().get(group, version, plural)).cloned()
+    }
+
+    /// All kinds, built-in ones first.
+    pub fn kinds(&self) -> Vec<Arc<Kind>> {
+        builtin().iter().chain(self.custom.load().iter()).cloned().collect()
+    }
+
+    /// Kinds that are defined inside the instance.
+    pub fn custom_kinds(&self) -> Arc<Kinds> {
+        self.custom.load_full()
+    }
+
+    /// The preferred served version of a kind given by group and Kind.
+    pub fn kind_named(&self, group: &str, version: Option<&str>, kind: &str) -> Option<Arc<Kind>> {
+        let fits = |candidate: &&Arc<Kind>| {
+            *candidate.group == *group && *candidate.kind == *kind && version.is_none_or(|v| *candidate.version == *v)
+        };
+        builtin().iter().find(fits).cloned().or_else(|| self.custom.load().iter().find(fits).cloned())
+    }
+}
+
+fn empty_kinds() -> Arc<Kinds> {
+    static EMPTY: std::sync::LazyLock<Arc<Kinds>> = std::sync::LazyLock::new(Arc::default);
+    EMPTY.clone()
+}
+
+/// Reads of one instance, for code inside the server.
+impl Hub {
+    /// One stored object.
+    pub async fn read(&self, instance: &Instance, key: &str) -> Result<Option<Entry>, Status> {
+        self.engine.get(instance.id, key).await.map_err(|error| store_status(&error))
+    }
+
+    /// Everything in the instance as of now.
+    pub async fn snapshot(&self, instance: &Instance) -> Result<Snapshot, Status> {
+        self.engine.snapshot(instance.id, None).await.map_err(|error| store_status(&error))
+    }
+}
+
+/// How a failure of the store is told to a caller.
+pub fn store_status(error: &StoreError) -> Status {
+    match error {
+        StoreError::Compacted { .. } => {
+            Status::expired("The resourceVersion for the provided watch is too old.")
+        }
+        StoreError::Future { newest } => Status::timeout(
+            format!("Too large resource version, current: {newest}"),
+            1,
+        )
+        .cause("ResourceVersionTooLarge", "Too large resource version", ""),
+        StoreError::NoInstance => Status::new(404, atoll_meta::Reason::NotFound, "the instance does not exist"),
+        StoreError::InstanceExists => {
+            Status::new(409, atoll_meta::Reason::AlreadyExists, "the instance already exists")
+        }
+        StoreError::Conflict { .. } => Status::internal("unexpected conflict in the store"),
+        StoreError::Unavailable(why) => Status::unavailable(format!("the store is not available: {why}")).retry_after(1),
+        StoreError::Damaged(why) => Status::internal(why),
+    }
+}

@@ -1,0 +1,18 @@
+//! POST on a collection.
+
+use atoll_meta::Status;
+use http::Response;
+
+use crate::body::Body;
+use crate::call::Call;
+
+impl Call {
+    /// Creates an object.
+    pub async fn create(&self, body: &[u8]) -> Result<Response<Body>, Status> {
+        self.accept(false)?;
+        let dry_run = self.query.dry_run()?;
+        let object = self.decode(body)?;
+        let stored = self.insert(object, dry_run).await?;
+        self.object(201, &stored.entry, stored.revision)
+    }
+}

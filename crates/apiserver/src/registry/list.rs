@@ -1,0 +1,310 @@
+//! GET on a collection: consistent, paged, filtered.
+
+use atoll_meta::selector::{FieldSelector, LabelSelector};
+use atoll_meta::{Object, Reason, Revision, Status};
+use atoll_store::{Entry, Snapshot, StoreError};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use futures::stream;
+use http::Response;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::body::Body;
+use crate::call::Call;
+use crate::instance::store_status;
+use crate::kind::Kind;
+use crate::negotiate::{Accept, Form, Media};
+use crate::query::{Match, options_invalid};
+use crate::respond::{self, response};
+use crate::table;
+
+/// Size of the pieces in which a long list is sent.
+const PIECE: usize = 64 * 1024;
+
+/// Where a paged list goes on.
+#[derive(Serialize, Deserialize)]
+struct Continue {
+    v: String,
+    /// Revision of the list; -1 to go on with the newest state.
+    rv: i64,
+    /// Last key of the page before, without the resource prefix.
+    start: String,
+}
+
+/// Which objects of a collection are wanted.
+pub struct Filter {
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+impl Filter {
+    /// Whether every object is wanted.
+    pub fn is_everything(&self) -> bool {
+        self.labels.is_everything() && self.fields.terms().is_empty()
+    }
+
+    /// Whether this object is wanted.
+    pub fn matches(&self, kind: &Kind, object: &Object) -> bool {
+        if !self.labels.matches_head(&object.head) {
+            return false;
+        }
+        if self.fields.terms().is_empty() {
+            return true;
+        }
+        // Name and namespace are in the head; only other fields need the tree.
+        let tree = std::cell::OnceCell::new();
+        self.fields.matches(|path| match path {
+            "metadata.name" => Some(object.head.name.to_string()),
+            "metadata.namespace" => Some(object.head.namespace.to_string()),
+            other => kind.field(tree.get_or_init(|| object.tree(Revision(0))), other),
+        })
+    }
+}
+
+impl Call {
+    /// The selectors of the request, checked.
+    pub fn filter(&self) -> Result<Filter, Status> {
+        let filter = Filter { labels: self.query.labels()?, fields: self.query.fields()? };
+        for term in filter.fields.terms() {
+            if !self.kind.selectable(&term.path) {
+                return Err(Status::bad_request(format!("field label not supported: {}", term.path)));
+            }
+        }
+        Ok(filter)
+    }
+
+    /// Lists the collection.
+    pub async fn list(&self) -> Result<Response<Body>, Status> {
+        let accept = self.accept(true)?;
+        let filter = self.filter()?;
+        let limit = usize::try_from(self.query.number("limit")?.unwrap_or_default()).unwrap_or_default();
+        let (snapshot, after) = self.list_state(limit).await?;
+        if limit == 0 && after.is_none() && accept == Accept::default() {
+            return Ok(self.stream_list(snapshot, filter));
+        }
+        let prefix = self.prefix();
+        let resource_prefix = self.resource() + "/";
+        let start = after.map(|start| format!("{resource_prefix}{start}"));
+        let mut page: Vec<Entry> = Vec::new();
+        let mut token = None;
+        let mut remaining = 0u64;
+        for (key, entry) in snapshot.range(&prefix, start.as_deref()) {
+            if limit > 0 && page.len() == limit {
+                if token.is_none() {
+                    let last = self.key_of(page.last().expect("limit is above zero"));
+                    token = Some(last);
+                }
+                if !filter.is_everything() {
+                    // Selectors make the rest uncountable without reading it all; one more match decides.
+                    if filter.matches(&self.kind, &entry.object) {
+                        remaining += 1;
+                        break;
+                    }
+                    continue;
+                }
+                remaining += 1;
+                continue;
+            }
+            let _ = key;
+            if filter.matches(&self.kind, &entry.object) {
+                page.push(entry.clone());
+            }
+        }
+        let mut metadata = json!({"resourceVersion": snapshot.revision.to_string()});
+        if let (Some(start), true) = (token, remaining > 0) {
+            let rv = i64::try_from(snapshot.revision.0).unwrap_or(i64::MAX);
+            metadata["continue"] = encode_token(rv, &start).into();
+            if filter.is_everything() {
+                metadata["remainingItemCount"] = remaining.into();
+            }
+        }
+        self.page(accept, &metadata, &page)
+    }
+
+    fn key_of(&self, entry: &Entry) -> String {
+        let head = &entry.object.head;
+        if self.kind.namespaced { format!("{}/{}", head.namespace, head.name) } else { head.name.to_string() }
+    }
+
+    /// The state to list and where to start, by the rules of resourceVersion and continue.
+    async fn list_state(&self, limit: usize) -> Result<(Snapshot, Option<String>), Status> {
+        let revision = self.query.revision()?;
+        let matching = self.query.matching()?;
+        if self.query.get("sendInitialEvents").is_some_and(|value| !value.is_empty()) {
+            return Err(options_invalid("sendInitialEvents", "Forbidden: sendInitialEvents is forbidden for list", "FieldValueForbidden"));
+        }
+        if let Some(token) = self.query.get("continue").filter(|token| !token.is_empty()) {
+            return self.continued(token, revision, matching).await;
+        }
+        let forbidden = |why: &str| Err(options_invalid("resourceVersionMatch", &format!("Forbidden: {why}"), "FieldValueForbidden"));
+        match (matching, revision) {
+            (Some(_), None) => forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"),
+            (Some(Match::Exact), Some(Revision(0))) => {
+                forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
+            }
+            (Some(Match::Exact), Some(wanted)) => Ok((self.at(wanted).await?, None)),
+            (None, Some(wanted)) if limit > 0 && wanted.0 > 0 => Ok((self.at(wanted).await?, None)),
+            (_, wanted) => {
+                if let Some(wanted) = wanted.filter(|wanted| wanted.0 > 0) {
+                    self.wait_for(wanted).await?;
+                }
+                Ok((self.hub.snapshot(&self.instance).await?, None))
+            }
+        }
+    }
+
+    async fn at(&self, wanted: Revision) -> Result<Snapshot, Status> {
+        self.wait_for(wanted).await?;
+        self.hub.engine.snapshot(self.instance.id, Some(wanted)).await.map_err(|error| match error {
+            StoreError::Compacted { .. } => Status::expired(format!("The provided resource version {wanted} is too old.")),
+            other => store_status(&other),
+        })
+    }
+
+    async fn continued(&self, token: &str, revision: Option<Revision>, matching: Option<Match>) -> Result<(Snapshot, Option<String>), Status> {
+        if matching.is_some() {
+            return Err(options_invalid(
+                "resourceVersionMatch",
+                "Forbidden: resourceVersionMatch is forbidden for continue",
+                "FieldValueForbidden",
+            ));
+        }
+        if revision.is_some_and(|revision| revision.0 > 0) {
+            return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
+        }
+        let parsed = decode_token(token)?;
+        if parsed.rv < 0 {
+            return Ok((self.hub.snapshot(&self.instance).await?, Some(parsed.start)));
+        }
+        let at = Revision(parsed.rv.unsigned_abs());
+        match self.hub.engine.snapshot(self.instance.id, Some(at)).await {
+            Ok(snapshot) => Ok((snapshot, Some(parsed.start))),
+            Err(StoreError::Compacted { .. }) => {
+                let mut status = Status::new(
+                    410,
+                    Reason::Expired,
+                    "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+                );
+                status.continue_token = Some(encode_token(-1, &parsed.start));
+                Err(status)
+            }
+            Err(StoreError::Future { .. }) => Err(Status::bad_request("continue key is not valid: it is from the future")),
+            Err(error) => Err(store_status(&error)),
+        }
+    }
+
+    /// A page of objects in the asked-for form.
+    fn page(&self, accept: Accept, metadata: &Value, page: &[Entry]) -> Result<Response<Body>, Status> {
+        if accept == Accept::default() {
+            let mut out = self.list_head(metadata);
+            for (index, entry) in page.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                self.write_item(entry, &mut out);
+            }
+            out.extend_from_slice(b"]}\n");
+            return Ok(response(200, Media::Json.content_type(), out));
+        }
+        let trees = page.iter().map(|entry| self.kind.tree(entry, entry.modified));
+        let list = match accept.form {
+            Form::Table => {
+                let include = self.include()?;
+                let rows = trees.map(|tree| table::row(self, &tree, include)).collect();
+                table::table(metadata.clone(), table::columns(self), rows, accept.beta)
+            }
+            Form::Metadata => {
+                let version = if accept.beta { "meta.k8s.io/v1beta1" } else { "meta.k8s.io/v1" };
+                let items: Vec<Value> = trees.map(|tree| respond::partial(&tree, accept.beta)).collect();
+                json!({"kind": "PartialObjectMetadataList", "apiVersion": version, "metadata": metadata, "items": items})
+            }
+            Form::Object => {
+                let items: Vec<Value> = trees.collect();
+                json!({"kind": &*self.kind.list_kind, "apiVersion": self.kind.api_version(), "metadata": metadata, "items": items})
+            }
+        };
+        respond::tree(200, accept.media, &list)
+    }
+
+    fn list_head(&self, metadata: &Value) -> Vec<u8> {
+        format!(
+            "{{\"kind\":{:?},\"apiVersion\":{:?},\"metadata\":{metadata},\"items\":[",
+            self.kind.list_kind,
+            self.kind.api_version()
+        )
+        .into_bytes()
+    }
+
+    /// Items of built-in lists leave out their kind, which the list names; those of custom kinds do not.
+    fn write_item(&self, entry: &Entry, out: &mut Vec<u8>) {
+        if self.kind.custom().is_some() || self.kind.converts() {
+            self.kind.write(entry, entry.modified, out);
+        } else {
+            entry.object.write_untyped(entry.modified, out);
+        }
+    }
+
+    /// A whole list in pieces, so that a long one costs one piece of memory. The snapshot keeps it consistent.
+    fn stream_list(&self, snapshot: Snapshot, filter: Filter) -> Response<Body> {
+        let mut head = Some(self.list_head(&json!({"resourceVersion": snapshot.revision.to_string()})));
+        let call = self.fork();
+        let prefix = self.prefix();
+        let mut after: Option<String> = None;
+        let mut first = true;
+        let mut done = false;
+        let pieces = std::iter::from_fn(move || {
+            if done {
+                return None;
+            }
+            let mut out = head.take().unwrap_or_else(|| Vec::with_capacity(PIECE + 4096));
+            let mut last = None;
+            for (key, entry) in snapshot.range(&prefix, after.as_deref()) {
+                if !filter.matches(&call.kind, &entry.object) {
+                    continue;
+                }
+                if !first {
+                    out.push(b',');
+                }
+                first = false;
+                call.write_item(entry, &mut out);
+                if out.len() >= PIECE {
+                    last = Some(key.as_str().to_owned());
+                    break;
+                }
+            }
+            if last.is_none() {
+                done = true;
+                out.extend_from_slice(b"]}\n");
+            }
+            after = last;
+            Some(Ok(Bytes::from(out)))
+        });
+        response(200, Media::Json.content_type(), Body::stream(stream::iter(pieces)))
+    }
+}
+
+fn encode_token(rv: i64, start: &str) -> String {
+    let token = Continue { v: "meta.k8s.io/v1".into(), rv, start: start.to_owned() };
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
+}
+
+fn decode_token(text: &str) -> Result<Continue, Status> {
+    let invalid = |why: String| Status::bad_request(format!("continue key is not valid: {why}"));
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| invalid(error.to_string()))?;
+    let token: Continue = serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
+    if token.v != "meta.k8s.io/v1" {
+        return Err(invalid(format!("server does not recognize this encoded version {:?}", token.v)));
+    }
+    if token.rv == 0 {
+        return Err(invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)".into()));
+    }
+    if token.start.is_empty() {
+        return Err(invalid("encoded start key empty (version meta.k8s.io/v1)".into()));
+    }
+    if token.start.split('/').any(|part| part == ".." || part == ".") {
+        return Err(invalid(format!("key not under requested prefix: {:?}", token.start)));
+    }
+    Ok(token)
+}

@@ -1,0 +1,17 @@
+//! The registry: what every resource can do, built in or custom.
+//!
+//! `create`, `update`, `patch` and `delete` prepare an object; `write` is the one way from there
+//! into the store. `get`, `list` and `watch` read.
+
+mod create;
+mod delete;
+mod get;
+mod list;
+mod patch;
+mod scale;
+mod update;
+mod watch;
+mod write;
+
+pub use delete::DeleteOptions;
+pub use write::Stored;

@@ -1,0 +1,226 @@
+//! PATCH in its four languages.
+
+use atoll_meta::Status;
+use atoll_patch::managed;
+use http::Response;
+use http::header::CONTENT_TYPE;
+use serde_json::Value;
+
+use super::write::metadata;
+use crate::body::Body;
+use crate::call::Call;
+use crate::decode;
+
+/// The language of a patch.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+enum Language {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl Call {
+    fn patch_language(&self) -> Result<Language, Status> {
+        let header = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let essence = header.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+        let custom = self.kind.custom().is_some();
+        match essence.as_str() {
+            "application/json-patch+json" => Ok(Language::Json),
+            "application/merge-patch+json" => Ok(Language::Merge),
+            "application/strategic-merge-patch+json" if !custom => Ok(Language::Strategic),
+            "application/apply-patch+yaml" => Ok(Language::Apply),
+            _ => {
+                let mut known = vec!["application/json-patch+json", "application/merge-patch+json"];
+                if !custom {
+                    known.push("application/strategic-merge-patch+json");
+                }
+                known.push("application/apply-patch+yaml");
+                Err(crate::negotiate::unsupported(&known, header))
+            }
+        }
+    }
+
+    /// Changes an object by a patch.
+    pub async fn patch(&self, sub: &str, body: &[u8]) -> Result<Response<Body>, Status> {
+        self.accept(false)?;
+        let dry_run = self.query.dry_run()?;
+        let language = self.patch_language()?;
+        if language == Language::Apply {
+            return self.apply(sub, body, dry_run).await;
+        }
+        if self.query.get("force").is_some_and(|value| !value.is_empty()) {
+            let error = atoll_meta::FieldError::forbidden(
+                atoll_meta::FieldPath::new("force"),
+                "may not be specified for non-apply patch",
+            );
+            return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
+        }
+        let (patch, duplicates) = decode::parse_json(body)?;
+        if language == Language::Json && !patch.is_array() {
+            return Err(Status::bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch"));
+        }
+        if language != Language::Json && !patch.is_object() {
+            return Err(Status::bad_request("error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}"));
+        }
+        let stored = self
+            .modify(sub, dry_run, |old| {
+                let mut new = self.patched(language, old, &patch)?;
+                self.patched_type(&mut new)?;
+                let shown = String::from_utf8_lossy(&body[..body.len().min(512)]).into_owned();
+                self.conform(&mut new, duplicates.clone(), &shown)?;
+                if !patch_sets_revision(&patch) {
+                    metadata(&mut new).insert("resourceVersion".into(), "".into());
+                }
+                Ok(new)
+            })
+            .await?;
+        self.object(200, &stored.entry, stored.revision)
+    }
+
+    fn patched(&self, language: Language, old: &Value, patch: &Value) -> Result<Value, Status> {
+        match language {
+            Language::Json => atoll_patch::json_patch(old, patch).map_err(Status::from),
+            Language::Merge => {
+                let mut new = old.clone(); // the patch is applied to a copy: a lost race starts over
+                atoll_patch::merge_patch(&mut new, patch);
+                Ok(new)
+            }
+            Language::Strategic => atoll_patch::strategic(old, patch, self.kind.typed()).map_err(Status::from),
+            Language::Apply => unreachable!("apply has its own path"),
+        }
+    }
+
+    /// A patch cannot turn an object into another kind.
+    fn patched_type(&self, new: &mut Value) -> Result<(), Status> {
+        if !new.is_object() {
+            return Err(Status::bad_request("the patch does not leave an object"));
+        }
+        self.check_type(new)
+    }
+
+    /// Server-side apply: the body is what the manager wants, no more.
+    async fn apply(&self, sub: &str, body: &[u8], dry_run: bool) -> Result<Response<Body>, Status> {
+        if self.query.get("fieldManager").unwrap_or_default().is_empty() {
+            let error = atoll_meta::FieldError::required(
+                atoll_meta::FieldPath::new("fieldManager"),
+                "is required for apply patch",
+            );
+            return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
+        }
+        let (mut config, duplicates) = match decode::parse_json(body) {
+            Ok(parsed) => parsed,
+            Err(_) => (decode::yaml(body)?, Vec::new()),
+        };
+        self.check_config(&mut config)?;
+        self.strict_config(&mut config, duplicates)?;
+        let manager = self.manager()?;
+        let force = self.query.flag("force");
+        let now = self.timestamp();
+        let storage = self.kind.storage_api_version();
+        config["apiVersion"] = storage.clone().into();
+        let merge = |live: Option<&Value>| -> Result<Value, Status> {
+            let request = managed::Request {
+                manager: &manager,
+                api_version: &storage,
+                subresource: sub,
+                now: &now,
+                schema: self.kind.typed(),
+                reset: self.reset_fields(sub),
+                versions: &|_| true,
+            };
+            let mut new = managed::apply(&request, live, &config, force).map_err(Status::from)?;
+            self.default(&mut new);
+            Ok(new)
+        };
+        let changed = self
+            .modify_applied(sub, dry_run, |old| {
+                let mut new = merge(Some(old))?;
+                if config["metadata"].get("resourceVersion").is_none_or(Value::is_null) {
+                    metadata(&mut new).insert("resourceVersion".into(), "".into());
+                }
+                Ok(new)
+            })
+            .await?;
+        if let Some(stored) = changed {
+            return self.object(200, &stored.entry, stored.revision);
+        }
+        if !sub.is_empty() {
+            return Err(self.not_found());
+        }
+        if config["metadata"].get("uid").and_then(Value::as_str).is_some_and(|uid| !uid.is_empty()) {
+            return Err(Status::conflict(&self.kind.group, &self.kind.plural, &self.target.name, "uid mismatch: the provided object specified uid, and no existing object was found"));
+        }
+        let mut new = merge(None)?;
+        metadata(&mut new).insert("name".into(), self.target.name.clone().into());
+        let stored = self.insert(new, dry_run).await?;
+        self.object(201, &stored.entry, stored.revision)
+    }
+
+    fn check_config(&self, config: &mut Value) -> Result<(), Status> {
+        let expected = self.kind.api_version();
+        let Value::Object(map) = &*config else {
+            return Err(Status::bad_request("error decoding YAML: the body is not an object"));
+        };
+        let given = map.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        if given != expected {
+            return Err(Status::bad_request(format!(
+                "Incorrect version specified in apply patch. Specified patch version: {given}, expected: {expected}"
+            )));
+        }
+        self.check_type(config)?;
+        let meta = metadata(config);
+        if meta.get("managedFields").is_some_and(|fields| fields.as_array().is_none_or(|list| !list.is_empty())) {
+            return Err(Status::bad_request("metadata.managedFields must be nil"));
+        }
+        let name = meta.get("name").and_then(Value::as_str).unwrap_or_default();
+        if !name.is_empty() && name != self.target.name {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                self.target.name
+            )));
+        }
+        let namespace = self.target.namespace.clone();
+        self.check_namespace(meta, &namespace)
+    }
+
+    /// Unknown fields of an applied configuration are dealt with, but nothing is defaulted: defaults are not the manager's.
+    fn strict_config(&self, config: &mut Value, duplicates: Vec<String>) -> Result<(), Status> {
+        use crate::query::FieldValidation::{Ignore, Strict, Warn};
+        let unknown = match self.kind.custom() {
+            Some(custom) => custom.prune(config),
+            None => match self.kind.typed() {
+                Some(typed) => {
+                    if let Some(error) = atoll_schema::type_errors(config, typed) {
+                        return Err(Status::bad_request(format!("failed to create typed patch object: {error}")));
+                    }
+                    atoll_schema::drop_unknown(config, typed)
+                }
+                None => Vec::new(),
+            },
+        };
+        let mut problems: Vec<String> = duplicates.into_iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+        problems.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
+        match self.query.field_validation()? {
+            Strict if !problems.is_empty() => {
+                Err(Status::bad_request(format!("strict decoding error: {}", problems.join(", "))))
+            }
+            Warn => {
+                problems.into_iter().for_each(|problem| self.warn(problem));
+                Ok(())
+            }
+            Strict | Ignore => Ok(()),
+        }
+    }
+}
+
+/// A patch that names a resourceVersion asks for a precondition; any other is applied to whatever is there.
+fn patch_sets_revision(patch: &Value) -> bool {
+    match patch {
+        Value::Object(map) => map.get("metadata").and_then(|meta| meta.get("resourceVersion")).is_some(),
+        Value::Array(operations) => operations.iter().any(|operation| {
+            operation["path"] == "/metadata/resourceVersion" && matches!(operation["op"].as_str(), Some("replace" | "add"))
+        }),
+        _ => false,
+    }
+}

@@ -1,0 +1,283 @@
+//! GET with `watch`: the present state and then every change, in order, without gap or repeat.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_meta::{Revision, Status};
+use atoll_store::{Entry, Event, Scope, StoreError, Watch};
+use bytes::Bytes;
+use futures::stream;
+use http::Response;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::list::Filter;
+use crate::body::Body;
+use crate::call::Call;
+use crate::instance::store_status;
+use crate::negotiate::{Accept, Form, Media};
+use crate::query::{Match, options_invalid};
+use crate::respond::{partial, response};
+use crate::table;
+
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// Events that are put into one buffer before it is handed to the connection.
+const BATCH: usize = 64 * 1024;
+
+/// What a watch needs to turn changes into bytes.
+struct Watcher {
+    call: Call,
+    accept: Accept,
+    filter: Filter,
+    /// Only keys with this prefix (a namespace) concern this watch.
+    prefix: String,
+    changes: Box<dyn Watch>,
+    /// Present state still to be told.
+    initial: VecDeque<Entry>,
+    /// The revision of the present state, until its end was announced.
+    initial_end: Option<Revision>,
+    announce_end: bool,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    deadline: Instant,
+    last_sent: Revision,
+    first_table: bool,
+    finished: bool,
+}
+
+impl Call {
+    /// Watches the collection.
+    pub async fn watch(&self) -> Result<Response<Body>, Status> {
+        let accept = self.accept(true)?;
+        let filter = self.filter()?;
+        let revision = self.query.revision()?;
+        let bookmarks = self.query.flag("allowWatchBookmarks");
+        let send_initial = self.initial_events(revision)?;
+        let seconds = match self.query.number("timeoutSeconds")? {
+            Some(seconds) if seconds > 0 => seconds.unsigned_abs(),
+            _ => 1800 + rand::random::<u64>() % 1800,
+        };
+        let now = Instant::now();
+        let from_start = send_initial || revision.is_none_or(|revision| revision.0 == 0);
+        let (after, initial) = if from_start {
+            if let Some(wanted) = revision.filter(|wanted| wanted.0 > 0) {
+                self.wait_for(wanted).await?;
+            }
+            let snapshot = self.hub.snapshot(&self.instance).await?;
+            let prefix = self.prefix();
+            let entries =
+                snapshot.range(&prefix, None).filter(|(_, e)| filter.matches(&self.kind, &e.object)).map(|(_, e)| e.clone());
+            (snapshot.revision, entries.collect())
+        } else {
+            (revision.unwrap_or_default(), VecDeque::new())
+        };
+        let content_type = match accept.media {
+            Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+            Media::Json | Media::Yaml => "application/json",
+        };
+        let changes = match self.hub.engine.watch(self.instance.id, Scope::Resource(self.resource()), after) {
+            Ok(changes) => changes,
+            Err(error) => {
+                let status = watch_error(&error, after);
+                return Ok(response(200, content_type, error_event(&status, accept.media)));
+            }
+        };
+        let watcher = Watcher {
+            call: self.fork(),
+            accept: Accept { media: if accept.media == Media::Yaml { Media::Json } else { accept.media }, ..accept },
+            filter,
+            prefix: self.prefix(),
+            changes,
+            initial,
+            initial_end: from_start.then_some(after),
+            announce_end: send_initial && bookmarks,
+            bookmarks,
+            next_bookmark: now + BOOKMARK_EVERY,
+            deadline: now + Duration::from_secs(seconds),
+            last_sent: after,
+            first_table: true,
+            finished: false,
+        };
+        let buffers = stream::unfold(watcher, |mut watcher| async move {
+            let bytes = watcher.next().await?;
+            Some((Ok(bytes), watcher))
+        });
+        Ok(response(200, content_type, Body::stream(buffers)))
+    }
+
+    /// Whether the present state is asked for explicitly, with the rules that go with it.
+    fn initial_events(&self, revision: Option<Revision>) -> Result<bool, Status> {
+        let forbidden = |field: &str, why: &str| Err(options_invalid(field, &format!("Forbidden: {why}"), "FieldValueForbidden"));
+        let matching = self.query.matching()?;
+        let asked = self.query.get("sendInitialEvents").filter(|value| !value.is_empty());
+        match (asked, matching) {
+            (None, Some(_)) => {
+                forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+            }
+            (None, None) => Ok(false),
+            (Some(_), Some(Match::NotOlderThan)) => {
+                let send = self.query.flag("sendInitialEvents");
+                if !send && revision.is_none() {
+                    return Ok(false);
+                }
+                Ok(send)
+            }
+            (Some(_), _) => forbidden(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ),
+        }
+    }
+}
+
+impl Watcher {
+    /// The next buffer, or the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.finished {
+            return None;
+        }
+        let mut out = Vec::new();
+        while let Some(entry) = self.initial.pop_front() {
+            self.put("ADDED", &entry, entry.modified, &mut out);
+            if out.len() >= BATCH {
+                return Some(out.into());
+            }
+        }
+        if let Some(revision) = self.initial_end.take() {
+            if self.announce_end {
+                self.bookmark(revision, true, &mut out);
+            }
+            if !out.is_empty() {
+                return Some(out.into());
+            }
+        }
+        loop {
+            let wake = self.next_bookmark.min(self.deadline);
+            tokio::select! {
+                biased;
+                () = self.call.hub.shutdown.cancelled() => return None,
+                () = self.call.instance.gone.cancelled() => return None,
+                changes = self.changes.next() => match changes {
+                    Ok(events) => {
+                        for event in &events {
+                            self.event(event, &mut out);
+                        }
+                    }
+                    Err(StoreError::NoInstance) => return None,
+                    Err(error) => {
+                        self.finished = true;
+                        return Some(error_event(&watch_error(&error, self.last_sent), self.accept.media).into());
+                    }
+                },
+                () = tokio::time::sleep_until(wake) => {
+                    let now = Instant::now();
+                    if now >= self.deadline {
+                        self.finished = true;
+                        if !self.bookmarks {
+                            return None;
+                        }
+                    }
+                    self.next_bookmark = now + BOOKMARK_EVERY;
+                    if self.bookmarks {
+                        let revision = self.changes.progress();
+                        self.bookmark(revision, false, &mut out);
+                    }
+                }
+            }
+            if !out.is_empty() {
+                return Some(out.into());
+            }
+            if self.finished {
+                return None;
+            }
+        }
+    }
+
+    /// A change as this watch sees it: its selector may turn it into coming, staying or going.
+    fn event(&mut self, event: &Arc<Event>, out: &mut Vec<u8>) {
+        if !event.key.as_str().starts_with(&self.prefix) {
+            return;
+        }
+        let fits = |entry: &Entry| self.filter.matches(&self.call.kind, &entry.object);
+        let everything = self.filter.is_everything();
+        let before = event.previous.as_ref().is_some_and(|entry| everything || fits(entry));
+        let now = event.current.as_ref().is_some_and(|entry| everything || fits(entry));
+        match (before, now, &event.current, &event.previous) {
+            (false, true, Some(entry), _) => self.put("ADDED", entry, event.revision, out),
+            (true, true, Some(entry), _) => self.put("MODIFIED", entry, event.revision, out),
+            (true, false, _, Some(entry)) => self.put("DELETED", entry, event.revision, out),
+            _ => {}
+        }
+        self.last_sent = event.revision;
+    }
+
+    fn put(&mut self, what: &str, entry: &Entry, revision: Revision, out: &mut Vec<u8>) {
+        if self.accept.form == Form::Object && self.accept.media == Media::Json {
+            out.extend_from_slice(b"{\"type\":\"");
+            out.extend_from_slice(what.as_bytes());
+            out.extend_from_slice(b"\",\"object\":");
+            self.call.kind.write(entry, revision, out);
+            out.extend_from_slice(b"}\n");
+            return;
+        }
+        let tree = self.call.kind.tree(entry, revision);
+        let object = match self.accept.form {
+            Form::Object => tree,
+            Form::Metadata => partial(&tree, self.accept.beta),
+            Form::Table => {
+                let include = self.call.include().unwrap_or(table::Include::Metadata);
+                let columns = if std::mem::take(&mut self.first_table) { table::columns(&self.call) } else { Value::Null };
+                let metadata = json!({"resourceVersion": revision.to_string()});
+                table::table(metadata, columns, vec![table::row(&self.call, &tree, include)], self.accept.beta)
+            }
+        };
+        frame(what, &object, self.accept.media, out);
+    }
+
+    fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut Vec<u8>) {
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let kind = &self.call.kind;
+        let object = match self.accept.form {
+            Form::Object => json!({"kind": &*kind.kind, "apiVersion": kind.api_version(), "metadata": metadata}),
+            Form::Metadata => partial(&json!({"metadata": metadata}), self.accept.beta),
+            Form::Table => {
+                let row = json!({"cells": [], "object": partial(&json!({"metadata": metadata}), false)});
+                table::table(json!({"resourceVersion": revision.to_string()}), Value::Null, vec![row], self.accept.beta)
+            }
+        };
+        frame("BOOKMARK", &object, self.accept.media, out);
+    }
+}
+
+fn frame(what: &str, object: &Value, media: Media, out: &mut Vec<u8>) {
+    if media == Media::Protobuf
+        && let Ok(enveloped) = atoll_builtin::proto::encode(object)
+    {
+        out.extend_from_slice(&atoll_builtin::proto::encode_watch_event(what, &enveloped));
+        return;
+    }
+    // Serialising a tree into a vector cannot fail.
+    let _ = serde_json::to_writer(&mut *out, &json!({"type": what, "object": object}));
+    out.push(b'\n');
+}
+
+fn error_event(status: &Status, media: Media) -> Vec<u8> {
+    let mut out = Vec::new();
+    frame("ERROR", &status.to_value(), media, &mut out);
+    out
+}
+
+fn watch_error(error: &StoreError, after: Revision) -> Status {
+    match error {
+        StoreError::Compacted { oldest } => Status::expired(format!("too old resource version: {after} ({oldest})")),
+        StoreError::Future { newest } => {
+            Status::timeout(format!("Too large resource version: {after}, current: {newest}"), 1)
+                .cause("ResourceVersionTooLarge", "Too large resource version", "")
+        }
+        other => store_status(other),
+    }
+}
