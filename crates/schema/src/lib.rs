@@ -4,6 +4,7 @@
 //! Built-in kinds are decoded strictly with [`unknown_fields`], [`drop_unknown`] and
 //! [`type_errors`]; custom resources go through [`prune`], [`apply_defaults`] and [`validate`].
 
+mod compiled;
 mod decode;
 mod defaults;
 mod fieldpath;
@@ -21,7 +22,9 @@ mod validate;
 
 pub mod duplicate;
 pub mod pattern;
+pub mod rules;
 
+pub use compiled::{Compiled, Hash, Interner};
 pub use decode::type_errors;
 pub use defaults::apply_defaults;
 pub use model::{Limits, ListType, PatchStrategy, Rule, Schema, Type, Typed, Types};
