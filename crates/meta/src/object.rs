@@ -104,7 +104,8 @@ impl Object {
         out.push(b'}');
         Ok(Self {
             head: Head::of(meta),
-            body: out.into(),
+            // Objects live long: without this each would keep the unused capacity.
+            body: out.into_boxed_slice().into(),
             meta_key: u32::try_from(meta_key).unwrap_or(u32::MAX),
             meta_open: u32::try_from(meta_open).unwrap_or(u32::MAX),
         })

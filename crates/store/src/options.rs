@@ -23,7 +23,7 @@ pub struct Retention {
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { age: Duration::from_secs(300), events: 128, bytes: 256 << 20 }
+        Self { age: Duration::from_secs(300), events: 16, bytes: 256 << 20 }
     }
 }
 

@@ -119,7 +119,7 @@ fn replay(engine: &MemoryEngine, scope: Scope, after: Revision, state: &mut Stat
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_retained_revision_reads_as_it_was_and_every_watch_leads_to_now(steps in prop::collection::vec(step(), 1..150)) {

@@ -1,12 +1,16 @@
 //! A watch from a revision that another replica has seen and this one has not yet.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use atoll_meta::Revision;
 
 use super::shared::Shared;
 use crate::mvcc::Cursor;
 use crate::{Event, StoreError, Watch};
+
+/// How long to wait before asking an unreachable etcd again.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Makes sure with its first read that the revision exists.
 pub(super) struct LateWatch {
@@ -24,12 +28,14 @@ impl LateWatch {
 #[async_trait::async_trait]
 impl Watch for LateWatch {
     async fn next(&mut self) -> Result<Vec<Arc<Event>>, StoreError> {
-        if let Some(after) = self.doubtful {
-            let newest = self.shared.sync().await?;
-            if after > newest {
-                return Err(StoreError::Future { newest });
+        while let Some(after) = self.doubtful {
+            match self.shared.sync().await {
+                Ok(newest) if after > newest => return Err(StoreError::Future { newest }),
+                Ok(_) => self.doubtful = None,
+                // A watch waits anyway, so it may as well wait for etcd.
+                Err(StoreError::Unavailable(_)) => tokio::time::sleep(PAUSE).await,
+                Err(other) => return Err(other),
             }
-            self.doubtful = None;
         }
         self.cursor.next().await
     }

@@ -161,10 +161,10 @@ impl History {
         records.map(|record| (record.event.key.clone(), record.before())).collect()
     }
 
-    /// Forgets events up to and including a revision; the caller drops them outside its lock.
-    pub fn trim(&mut self, upto: Revision) -> Vec<Record> {
+    /// Forgets up to `limit` events up to and including a revision; the caller drops them outside its lock.
+    pub fn trim(&mut self, upto: Revision, limit: usize) -> Vec<Record> {
         let count = self.all.ring.partition_point(|record| record.event.revision <= upto);
-        let gone: Vec<Record> = self.all.ring.drain(..count).collect();
+        let gone: Vec<Record> = self.all.ring.drain(..count.min(limit)).collect();
         for record in &gone {
             self.weight -= record.weight();
             self.all.trimmed = record.event.revision;

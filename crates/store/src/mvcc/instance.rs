@@ -17,6 +17,9 @@ use crate::{Entry, Event, FeedItem, Retention, Scope, Snapshot, StoreError, Writ
 /// How many rebuilt snapshots are remembered, for the pages of lists in progress.
 const REBUILT: usize = 4;
 
+/// How many events are forgotten while the lock is held.
+const TRIM: usize = 4096;
+
 /// Rebuilding a snapshot by undoing fewer events than this is not worth remembering.
 const CHEAP_UNDO: usize = 64;
 
@@ -188,11 +191,9 @@ impl Instance {
         if upto > newest {
             return Err(StoreError::Future { newest });
         }
-        let gone = state.trim(upto);
         state.floor = state.floor.max(upto);
         drop(state);
-        drop(gone);
-        self.forget_rebuilt(upto);
+        self.forget(upto);
         Ok(())
     }
 
@@ -203,9 +204,18 @@ impl Instance {
         }
         let mut state = self.state.write();
         let Some(upto) = state.history.as_mut().and_then(|history| history.age(now, retention)) else { return };
-        let gone = state.trim(upto);
         drop(state);
-        drop(gone);
+        self.forget(upto);
+    }
+
+    /// Forgets events a few at a time, so that nobody waits long.
+    fn forget(&self, upto: Revision) {
+        loop {
+            let gone = self.state.write().trim(upto, TRIM);
+            if gone.len() < TRIM {
+                break;
+            }
+        }
         self.forget_rebuilt(upto);
     }
 
@@ -292,14 +302,14 @@ impl State {
             }
         }
         if let Some(upto) = self.history.as_ref().and_then(|history| history.overweight(sinks.retention.bytes)) {
-            effects.gone = self.trim(upto);
+            effects.gone = self.trim(upto, usize::MAX);
         }
         effects
     }
 
-    fn trim(&mut self, upto: Revision) -> Vec<Record> {
+    fn trim(&mut self, upto: Revision, limit: usize) -> Vec<Record> {
         let Some(history) = &mut self.history else { return Vec::new() };
-        let gone = history.trim(upto);
+        let gone = history.trim(upto, limit);
         if history.idle() {
             self.history = None;
         }
