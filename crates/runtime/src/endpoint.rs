@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use http::{Method, Request, Response};
 use serde_json::{Value, json};
 
-use crate::transport::{BodyStream, RemoteTransport, Transport};
+use crate::transport::{BodyStream, RemoteTransport, ServiceTransport, Transport};
 
 /// The languages of patches.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
@@ -71,6 +71,22 @@ impl Endpoint {
     pub fn remote(name: &str, config: kube::Config, agent: &str) -> Result<Self, Status> {
         let client = kube::Client::try_from(config).map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(Self::new(name, Arc::new(RemoteTransport::new(client)), agent))
+    }
+
+    /// To an instance inside the process. `prepare` puts the caller's identity into each request.
+    pub fn in_process<S, B>(service: S, instance: &str, agent: &str, prepare: impl Fn(&mut http::Extensions) + Send + Sync + 'static) -> Self
+    where
+        S: tower::Service<Request<http_body_util::Full<Bytes>>, Response = Response<B>, Error = std::convert::Infallible>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Future: Send,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: std::fmt::Display,
+    {
+        let prefix = if instance == "root" { String::new() } else { format!("/instances/{instance}") };
+        Self::new(instance, Arc::new(ServiceTransport::new(service, &prefix, prepare)), agent)
     }
 
     /// Its name.

@@ -1,0 +1,91 @@
+//! `atoll up` and `atoll serve`: running a hub.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+use crate::assembly::{self, Settings, StoreChoice};
+
+/// Run everything in one process on the embedded store.
+#[derive(Args)]
+#[command(after_help = "Example:\n  atoll up --demo\n  export KUBECONFIG=./atoll-data/kubeconfig\n  kubectl --context fleet get clusters")]
+pub struct Up {
+    /// Add simulated members joined to instance `fleet`, and print what to try
+    #[arg(long)]
+    demo: bool,
+    /// Directory for data, kubeconfig and token
+    #[arg(long, default_value = "atoll-data", env = "ATOLL_DATA_DIR")]
+    data_dir: PathBuf,
+    /// Address of the TLS port
+    #[arg(long, default_value = "127.0.0.1:7443", env = "ATOLL_LISTEN")]
+    listen: SocketAddr,
+    /// Number of simulated members
+    #[arg(long, default_value_t = 3)]
+    members: usize,
+    /// Nodes of each simulated member
+    #[arg(long, default_value_t = 3)]
+    nodes: usize,
+}
+
+/// Run the server for production.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  atoll serve --store redb:/var/lib/atoll\n  atoll serve --store etcd:http://127.0.0.1:2379 --data-dir /var/lib/atoll")]
+pub struct Serve {
+    /// Where objects are kept: `redb:DIR`, `etcd:ENDPOINT[,ENDPOINT…]` or `memory`
+    #[arg(long, default_value = "redb:atoll-data", env = "ATOLL_STORE")]
+    store: StoreChoice,
+    /// Directory for keys, kubeconfig and token
+    #[arg(long, default_value = "atoll-data", env = "ATOLL_DATA_DIR")]
+    data_dir: PathBuf,
+    /// Address of the TLS port
+    #[arg(long, default_value = "127.0.0.1:7443", env = "ATOLL_LISTEN")]
+    listen: SocketAddr,
+}
+
+impl Up {
+    /// Runs until interrupted.
+    pub fn run(self) -> anyhow::Result<()> {
+        let settings = Settings {
+            store: StoreChoice::Redb(self.data_dir.clone()),
+            data_dir: self.data_dir,
+            listen: self.listen,
+            demo: self.demo.then_some((self.members, self.nodes)),
+        };
+        block_on(settings)
+    }
+}
+
+impl Serve {
+    /// Runs until interrupted.
+    pub fn run(self) -> anyhow::Result<()> {
+        block_on(Settings { store: self.store, data_dir: self.data_dir, listen: self.listen, demo: None })
+    }
+}
+
+fn block_on(settings: Settings) -> anyhow::Result<()> {
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::try_from_env("ATOLL_LOG").unwrap_or_else(|_| "warn".into()))
+        .with_writer(std::io::stderr)
+        .init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        tokio::spawn(stop_on_signal(stop.clone()));
+        assembly::run(settings, stop).await
+    })
+}
+
+/// Ctrl-C and SIGTERM end the process in order; a second signal ends it at once.
+async fn stop_on_signal(stop: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+        return;
+    };
+    tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+    stop.cancel();
+    tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+    std::process::exit(130);
+}
