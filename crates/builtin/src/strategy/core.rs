@@ -11,7 +11,7 @@ mod storage;
 
 use super::{PLAIN, Rules, apps, pod};
 
-pub(super) use endpoints::{address as endpoint_address, port as endpoint_port};
+pub(super) use endpoints::address as endpoint_address;
 pub(super) use event::{EVENT, NEW_EVENT};
 pub(super) use storage::{claim_spec, default_claim};
 

@@ -4,15 +4,21 @@
 //! `prepare_*` functions, [`validate_metadata`] (or [`validate_metadata_update`]) and the
 //! kind's own `validate_*`; the latter judge only what is special to the kind.
 
+mod access;
 mod amount;
 mod apps;
+mod autoscaling;
 mod batch;
+mod classes;
 mod core;
 mod errors;
+mod extension;
 mod fields;
 mod metadata;
 mod name;
+mod networking;
 mod pod;
+mod storage;
 mod traits;
 mod tree;
 
@@ -83,6 +89,20 @@ fn rules(group: &str, kind: &str) -> &'static Rules {
         "apps" => apps::rules(kind),
         "batch" => batch::rules(kind),
         "events.k8s.io" => &core::NEW_EVENT,
+        "autoscaling" => autoscaling::rules(kind),
+        "policy" => autoscaling::policy_rules(kind),
+        "networking.k8s.io" => networking::rules(kind),
+        "discovery.k8s.io" => networking::discovery_rules(kind),
+        "storage.k8s.io" => storage::rules(kind),
+        "rbac.authorization.k8s.io" => access::rbac_rules(kind),
+        "certificates.k8s.io" => access::certificate_rules(kind),
+        "coordination.k8s.io" => access::lease_rules(kind),
+        "scheduling.k8s.io" => classes::scheduling_rules(kind),
+        "node.k8s.io" => classes::node_rules(kind),
+        "resource.k8s.io" => classes::resource_rules(kind),
+        "admissionregistration.k8s.io" => extension::admission_rules(kind),
+        "apiregistration.k8s.io" => extension::registration_rules(kind),
+        "flowcontrol.apiserver.k8s.io" => extension::flow_rules(kind),
         _ => &PLAIN,
     }
 }
@@ -146,3 +166,6 @@ pub fn validate_status(ctx: &Context, new: &Value, old: &Value) -> Vec<FieldErro
     (rules(ctx.group, ctx.kind).validate_status)(new, old, &mut out);
     out.0
 }
+
+#[cfg(test)]
+mod tests;

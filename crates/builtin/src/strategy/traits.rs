@@ -87,10 +87,11 @@ pub fn name_rule(group: &str, kind: &str) -> NameRule {
         ("", "Service") => NameRule::Label1035,
         (RBAC, _) => NameRule::PathSegment,
         // These have rules of their own, judged with the rest of the object.
-        ("apiregistration.k8s.io", _) | (NETWORKING, "IPAddress") | (CERTIFICATES, "ClusterTrustBundle") => {
-            NameRule::PathSegment
-        }
-        ("internal.apiserver.k8s.io", _) => NameRule::PathSegment,
+        ("apiregistration.k8s.io" | "internal.apiserver.k8s.io", _)
+        | (NETWORKING, "IPAddress")
+        | (CERTIFICATES, "ClusterTrustBundle" | "CertificateSigningRequest")
+        | (COORDINATION, "LeaseCandidate")
+        | ("policy", _) => NameRule::PathSegment,
         _ => NameRule::Subdomain,
     }
 }

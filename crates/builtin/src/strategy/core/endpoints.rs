@@ -77,8 +77,7 @@ pub(crate) fn address(out: &mut Errors, text: &str, path: &FieldPath) {
     }
 }
 
-/// A port of a backend.
-pub(crate) fn port(out: &mut Errors, port: &Value, many: bool, path: &FieldPath) {
+fn port(out: &mut Errors, port: &Value, many: bool, path: &FieldPath) {
     let own = text(port, "name");
     if !own.is_empty() {
         out.each(&path.child("name"), own, name::label(own));
