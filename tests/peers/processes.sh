@@ -1,7 +1,8 @@
 # Processes of one run directory: start, wait, stop. Sourced by up and down; needs $dir.
 
 # Field 22 of /proc/PID/stat: with it a recorded pid cannot be mistaken for a later process.
-started_at() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
+# Nothing for a process that has ended and waits for its parent.
+started_at() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk '$1 !~ /[ZX]/ { print $20 }'; }
 
 running() { # name
 	local pid since
@@ -19,17 +20,34 @@ spawn() { # name command...
 	echo "$pid $(started_at "$pid")" >"$dir/pids/$name"
 }
 
-# Waits until the URL answers 2xx; ends at once when the process does.
+# Brings a program to readiness: one that runs is kept, unless it turns out to be ending.
+ensure() { # name url command...
+	local name=$1 url=$2
+	shift 2
+	if running "$name"; then
+		if answers "$name" "$url"; then return 0; fi
+		if running "$name"; then complain "$name" "$url"; return 1; fi
+	fi
+	spawn "$name" "$@"
+	wait_for "$name" "$url"
+}
+
 wait_for() { # name url
-	local name=$1 url=$2 deadline=$((SECONDS + ${ATOLL_PEERS_TIMEOUT:-180}))
-	until curl -s -f -o /dev/null --max-time 5 --cacert "$dir/pki/ca.crt" -H "Authorization: Bearer $token" "$url"; do
-		if ! running "$name" || [ $SECONDS -gt $deadline ]; then
-			echo "$name did not become ready ($url); $dir/log/$name.log ends:" >&2
-			tail -15 "$dir/log/$name.log" >&2
-			return 1
-		fi
+	answers "$1" "$2" || { complain "$1" "$2"; return 1; }
+}
+
+# Waits until the URL answers 2xx; ends at once when the process does.
+answers() { # name url
+	local deadline=$((SECONDS + ${ATOLL_PEERS_TIMEOUT:-180}))
+	until curl -s -f -o /dev/null --max-time 5 --cacert "$dir/pki/ca.crt" -H "Authorization: Bearer $token" "$2"; do
+		if ! running "$1" || [ $SECONDS -gt $deadline ]; then return 1; fi
 		sleep 0.1
 	done
+}
+
+complain() { # name url
+	echo "$1 did not become ready ($2); $dir/log/$1.log ends:" >&2
+	tail -15 "$dir/log/$1.log" >&2
 }
 
 # TERM first, KILL for what has not gone after ten seconds.
