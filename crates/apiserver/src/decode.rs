@@ -140,6 +140,10 @@ impl Call {
             None => {
                 let now = self.timestamp();
                 atoll_builtin::strategy::default(&self.strategy(&now), object);
+                if let crate::kind::Source::Builtin(info) = &self.kind.source {
+                    // Equal objects must have equal bytes, whichever client wrote them.
+                    atoll_builtin::canonical(&atoll_builtin::storage_kind(info).type_name, object);
+                }
             }
         }
     }

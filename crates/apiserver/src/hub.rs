@@ -47,7 +47,7 @@ pub struct Hub {
     pub(crate) mounts: RwLock<Vec<Arc<dyn Mount>>>,
     native: RwLock<Vec<Native>>,
     pub(crate) keys: crate::auth::Keys,
-    pub(crate) interner: crate::crd::Interner,
+    pub(crate) interner: atoll_schema::Interner,
     pub(crate) in_flight: Arc<tokio::sync::Semaphore>,
     /// Cancelled when the hub shuts down: watches end, nothing is lost.
     pub shutdown: CancellationToken,
@@ -72,7 +72,7 @@ impl Hub {
             mounts: RwLock::default(),
             native: RwLock::default(),
             keys,
-            interner: crate::crd::Interner::default(),
+            interner: atoll_schema::Interner::default(),
             shutdown: CancellationToken::new(),
         });
         for (id, name) in hub.engine.instances() {

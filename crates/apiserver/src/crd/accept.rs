@@ -100,13 +100,8 @@ fn check_versions(call: &Call, spec: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::required(place.child("schema").child("openAPIV3Schema"), "schemas are required"));
             continue;
         };
-        if let Err(faults) = call.hub.interner.get(schema) {
-            let base = place.child("schema").child("openAPIV3Schema");
-            errors.extend(faults.into_iter().map(|mut fault| {
-                let inner = fault.path.as_str();
-                fault.path = if inner.is_empty() { base.clone() } else { FieldPath::new(&format!("{base}.{inner}")) };
-                fault
-            }));
+        if let Err(faults) = call.hub.interner.compile(schema, &place.child("schema").child("openAPIV3Schema")) {
+            errors.extend(faults);
         }
         let columns = version["additionalPrinterColumns"].as_array().map(Vec::as_slice).unwrap_or_default();
         for (at, column) in columns.iter().enumerate() {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use atoll_meta::path::JsonPath;
 use atoll_meta::{FieldError, time};
-use super::Compiled;
-use atoll_schema::{Schema, Typed, Types};
+use atoll_schema::{Compiled, Schema, Typed, Types};
 use serde_json::{Value, json};
 
 /// A column of `kubectl get`.

@@ -67,7 +67,7 @@ fn kind_of(hub: &Hub, definition: &Value, version: &Value, storage: &str) -> Opt
     let schema = version["schema"].get("openAPIV3Schema");
     let compiled = match schema {
         // A definition is checked when written; one that no longer compiles is not served rather than served unchecked.
-        Some(schema) => Some(hub.interner.get(schema).ok()?),
+        Some(schema) => Some(hub.interner.compile(schema, &atoll_meta::FieldPath::root()).ok()?),
         None => None,
     };
     let boxed = |value: &Value| -> Vec<Box<str>> {

@@ -4,12 +4,10 @@
 //! instance into [`Kind`]s, [`Custom`] is what such a kind knows beyond its names.
 
 mod accept;
-mod compiled;
 mod custom;
 mod load;
 
 pub use accept::{accept, set_condition};
-pub use compiled::{Compiled, Interner};
 pub use custom::Custom;
 pub use load::{committed, reload};
 

@@ -433,10 +433,10 @@ fn put(tree: &mut Value, key: &str, value: Option<Value>) {
 
 /// Only the server changes these.
 fn keep_system_metadata(new: &mut Value, old: &Value) {
-    const KEPT: [&str; 6] =
-        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"];
+    const KEPT: [&str; 7] = [
+        "resourceVersion", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName",
+    ];
     let meta = metadata(new);
-    meta.remove("resourceVersion");
     meta.remove("selfLink");
     for field in KEPT {
         match old["metadata"].get(field) {
