@@ -112,8 +112,9 @@ fn catch_up(shared: &Shared, instance: &Instance, contents: &BTreeMap<Key, Entry
     for key in old.entries.keys().filter(|key| !contents.contains_key(*key)) {
         changes.entry(now).or_default().push(Change { key: key.clone(), current: None, last: None });
     }
+    // First of all, because the states in between are not what they were.
+    instance.raise_floor(now);
     for (revision, changes) in changes {
         instance.publish(revision, changes, &shared.core.sinks());
     }
-    instance.raise_floor(now);
 }
