@@ -196,3 +196,28 @@ fn an_instance_is_hosted_unless_it_says_otherwise() {
         serde_json::from_value::<Instance>(json!({"metadata": {}, "spec": {"type": "Rented"}}));
     assert!(refused.is_err());
 }
+
+#[test]
+fn what_the_older_binding_knows_survives_both_ways() {
+    use atoll_api::work::ResourceBindingV1Alpha1;
+    let older = json!({
+        "apiVersion": "work.karmada.io/v1alpha1",
+        "kind": "ResourceBinding",
+        "metadata": {"name": "web-deployment", "namespace": "default"},
+        "spec": {
+            "resource": {
+                "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web",
+                "resourceVersion": "7", "replicas": 3, "resourcePerReplicas": {"cpu": "1"},
+            },
+            "clusters": [{"name": "m1", "replicas": 3}],
+        },
+        "status": {"aggregatedStatus": [{"clusterName": "m1", "applied": true, "status": {"replicas": 3}}]},
+    });
+    let typed: ResourceBindingV1Alpha1 = serde_json::from_value(older.clone()).unwrap();
+    let newer = ResourceBinding::from(typed);
+    assert_eq!(newer.spec.replicas, 3);
+    let requests = newer.spec.replica_requirements.as_ref().unwrap();
+    assert_eq!(requests.resource_request["cpu"].0, "1");
+    let back = ResourceBindingV1Alpha1::from(newer);
+    assert_eq!(serde_json::to_value(&back).unwrap(), older);
+}

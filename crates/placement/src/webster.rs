@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use atoll_api::names::fnv1a_32;
 
@@ -23,15 +24,6 @@ struct Claim<'p, 'a> {
     party: usize,
     of: &'p Party<'a>,
     names_descend: bool,
-}
-
-impl Claim<'_, '_> {
-    /// One more seat for the party, if it may have one.
-    fn next(mut self) -> Option<Self> {
-        self.seats += 1;
-        self.priority = priority(self.of.votes, self.seats);
-        (self.seats < self.of.most).then_some(self)
-    }
 }
 
 impl Ord for Claim<'_, '_> {
@@ -89,11 +81,15 @@ pub fn divide(seats: i64, parties: &[Party<'_>], uid: &str) -> Vec<i64> {
         .collect();
     let mut rest = seats - shares.iter().sum::<i64>();
     while rest > 0
-        && let Some(claim) = claims.pop()
+        && let Some(mut claim) = claims.peek_mut()
     {
         shares[claim.party] += 1;
         rest -= 1;
-        claims.extend(claim.next());
+        claim.seats += 1;
+        claim.priority = priority(claim.of.votes, claim.seats);
+        if claim.seats >= claim.of.most {
+            PeekMut::pop(claim);
+        }
     }
     shares
 }
@@ -101,7 +97,7 @@ pub fn divide(seats: i64, parties: &[Party<'_>], uid: &str) -> Vec<i64> {
 /// Seats each party is sure to get, so that the work does not grow with the number of seats.
 ///
 /// All claims above `total / (2 * seats - parties)` together are at most `seats` many, so each is
-/// granted. Two fewer are taken, which makes up for rounding many times over.
+/// granted. One less is taken for each party, which makes up for rounding many times over.
 fn certain_shares(seats: i64, parties: &[Party<'_>]) -> Vec<i64> {
     let total: i128 = parties
         .iter()
@@ -112,7 +108,7 @@ fn certain_shares(seats: i64, parties: &[Party<'_>]) -> Vec<i64> {
         return vec![0; parties.len()];
     }
     let share = |party: &Party<'_>| {
-        let claims = i128::from(party.votes.max(0)) * twice / total / 2 - 2;
+        let claims = i128::from(party.votes.max(0)) * twice / total / 2 - 1;
         i64::try_from(claims.max(0))
             .unwrap_or(0)
             .min(party.most.max(0))

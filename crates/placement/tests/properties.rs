@@ -127,7 +127,7 @@ fn within(count: usize, least: i64, most: i64) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_cluster_is_either_chosen_or_refused_by_a_rule(world in clusters(), spec in spec(), fresh: bool) {

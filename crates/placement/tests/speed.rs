@@ -60,7 +60,7 @@ fn decisions_per_second_over_a_hundred_clusters() {
         ("spread by region", with(dynamic(), regions)),
         ("spread by provider and zone", with(dynamic(), several)),
     ] {
-        let spec = binding(&placement, 100, &[]);
+        let spec = binding(&placement, 80, &[]);
         let start = Instant::now();
         let (mut count, mut placed) = (0_u32, 0);
         while start.elapsed().as_millis() < 500 {

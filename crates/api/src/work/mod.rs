@@ -2,6 +2,7 @@
 
 mod binding;
 mod binding_v1alpha1;
+mod convert;
 mod work;
 
 pub use binding::*;
