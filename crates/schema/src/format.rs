@@ -194,16 +194,22 @@ fn is_email(text: &str) -> bool {
     (quoted || atom(local)) && atom(domain)
 }
 
+/// Letters, digits and symbols; a dash only inside. A name without dots is held to be one word
+/// that may have a dash behind its first character, as the original does.
 fn is_hostname(text: &str) -> bool {
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.len() <= 63
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || (!c.is_ascii() && !c.is_whitespace()))
+    let plain = |c: char| c.is_ascii_alphanumeric() || "$+<=>^`|~".contains(c) || (!c.is_ascii() && !c.is_whitespace());
+    let first = |label: &str| label.chars().next().is_some_and(plain);
+    if text.len() > 255 || text.split('.').any(|label| label.len() > 63 || !first(label)) {
+        return false;
+    }
+    let Some((head, last)) = text.rsplit_once('.') else {
+        let mut rest = text.chars();
+        rest.next();
+        let rest = rest.as_str();
+        return rest.strip_prefix('-').unwrap_or(rest).chars().all(plain);
     };
-    let long_enough = !text.contains('.') || text.rsplit('.').next().is_some_and(|last| last.chars().count() > 1);
-    text.len() <= 255 && long_enough && text.split('.').all(label)
+    let inner = |label: &str| label.chars().all(|c| plain(c) || c == '-') && !label.ends_with('-');
+    last.chars().count() > 1 && !last.contains("--") && inner(last) && head.split('.').all(inner)
 }
 
 fn is_ip(text: &str) -> bool {
@@ -320,7 +326,7 @@ mod tests {
             ("duration", &["1h30m", "22 ns", "3 days", "2weeks", "500ms"], &["", "abc", "5 parsecs"]),
             ("uri", &["http://x/y", "/a/b", "mailto:x"], &["", "a/b", "http://a b/", "/%zz"]),
             ("email", &["a@b.c", "A B <a@b>"], &["a", "@b", "a@", "a b@c"]),
-            ("hostname", &["a", "a-b.example", "xn--a.example"], &["", "-a", "a..b", "a_b", "a.b"]),
+            ("hostname", &["a", "a-b", "a-b.example", "xn--a.example"], &["", "-a", "a..b", "a_b", "a.b", "2014-12-15"]),
             ("ipv4", &["1.2.3.4"], &["1.2.3", "1.2.3.256", "::1", "01.2.3.4"]),
             ("ipv6", &["::1", "fe80::1"], &["1.2.3.4", "::g"]),
             ("cidr", &["10.0.0.0/8", "::/0"], &["10.0.0.0", "10.0.0.0/33", "x/8"]),

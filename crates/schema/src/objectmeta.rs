@@ -71,7 +71,7 @@ fn identity(map: &Map<String, Value>, trail: &Trail<'_>, errors: &mut Vec<FieldE
         let path = Trail::Field(trail, field).bracketed();
         match map.get(field) {
             None => errors.push(FieldError::required(path, "")),
-            Some(Value::String(text)) if text.is_empty() => errors.push(FieldError::required(path, "")),
+            Some(Value::String(text)) if text.is_empty() => errors.push(FieldError::invalid(path, "", "must not be empty")),
             Some(Value::String(text)) if field == "kind" => {
                 let faults = name::is_dns1035_label(&text.to_lowercase());
                 if !faults.is_empty() {

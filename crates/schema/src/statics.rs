@@ -278,10 +278,10 @@ fn rule_texts(rule: &Rule, schema: &Schema, path: &FieldPath, errors: &mut Vec<F
     if text.is_empty() {
         errors.push(FieldError::required(path.child("rule"), "rule is not specified"));
     } else if !rule.message.is_empty() && message.is_empty() {
-        let what = "message must be non-empty if specified";
+        let what = "must be non-empty if specified";
         errors.push(FieldError::invalid(path.child("message"), rule.message.as_str(), what));
     } else if breaks(message) {
-        let what = "message must not contain line breaks";
+        let what = "must not contain line breaks";
         errors.push(FieldError::invalid(path.child("message"), rule.message.as_str(), what));
     } else if breaks(text) && message.is_empty() {
         let what = "message must be specified if rule contains line breaks";
@@ -301,12 +301,12 @@ fn rule_texts(rule: &Rule, schema: &Schema, path: &FieldPath, errors: &mut Vec<F
     let at = path.child("fieldPath");
     let mut fail = |what: &str| errors.push(FieldError::invalid(at.clone(), rule.field_path.as_str(), what));
     if rule.field_path.trim().is_empty() {
-        fail("fieldPath must be non-empty if specified");
+        fail("must be non-empty if specified");
     }
     if breaks(&rule.field_path) {
-        fail("fieldPath must not contain line breaks");
+        fail("must not contain line breaks");
     }
     if fieldpath::normalise(&rule.field_path, schema).is_none() {
-        fail("fieldPath must be a valid path");
+        fail("must be a valid path");
     }
 }

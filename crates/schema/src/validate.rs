@@ -60,7 +60,8 @@ pub(crate) fn unchanged(new: &Value, old: &Value, schema: &Schema) -> bool {
             };
             let by_key: HashMap<String, &Value> = old.iter().map(|item| (list::key_text(item, schema), item)).collect();
             new.iter().all(|item| {
-                by_key.get(&list::key_text(item, schema)).is_some_and(|old| unchanged(item, old, element))
+                let old = by_key.get(&list::key_text(item, schema)).filter(|_| item.is_object());
+                old.is_some_and(|old| unchanged(item, old, element))
             })
         }
         (Value::Object(new), Value::Object(old)) if new.len() == old.len() => new.iter().all(|(key, value)| {
@@ -157,7 +158,7 @@ impl Report<'_> {
             return score;
         }
         if let Some(limits) = limits {
-            score += self.combinations(value, limits, old, trail);
+            score += self.combinations(value, limits, trail);
         }
         match value {
             Value::String(text) => {
@@ -249,7 +250,7 @@ impl Report<'_> {
             FieldError {
                 path: below(base, &trail.dotted()),
                 kind: FieldErrorKind::NotSupported,
-                value: Some(value.clone()),
+                value: Some(if let Value::Number(number) = value { shown(number) } else { value.clone() }),
                 detail: format!("supported values: {}", quoted.join(", ")),
             }
         });
@@ -288,32 +289,34 @@ impl Report<'_> {
         let bound = |bound: f64| if whole.is_some() { bound.trunc() } else { bound };
         let show = |bound: f64| if whole.is_some() { (bound as i64).to_string() } else { go_float(bound) };
         if let Some(factor) = limits.multiple_of {
+            let factor = bound(factor);
             let multiple = match whole {
                 Some(whole) if factor >= 1.0 => whole % (factor as i64) == 0,
+                _ if factor < 1.0 => is_whole_float(1.0 / factor * float),
                 _ => is_whole_float(float / factor),
             };
-            if factor < 0.0 {
+            if factor <= 0.0 {
                 self.fail(|base| {
                     let name = trail.dotted();
                     let what = format!("factor MultipleOf declared for {name} must be positive: {}", show(factor));
                     FieldError::invalid(below(base, &name), crate::json::float(factor), what)
                 });
             } else if !multiple {
-                self.invalid(trail, || number.clone().into(), || format!("should be a multiple of {}", show(factor)));
+                self.invalid(trail, || shown(number), || format!("should be a multiple of {}", show(factor)));
             }
         }
         if let Some(least) = limits.minimum {
             let low = below_bound(whole, float, bound(least), limits.exclusive_minimum);
             let than = if limits.exclusive_minimum { "greater than" } else { "greater than or equal to" };
             if low {
-                self.invalid(trail, || number.clone().into(), || format!("should be {than} {}", show(least)));
+                self.invalid(trail, || shown(number), || format!("should be {than} {}", show(least)));
             }
         }
         if let Some(most) = limits.maximum {
             let high = below_bound(whole.map(i64::wrapping_neg), -float, -bound(most), limits.exclusive_maximum);
             let than = if limits.exclusive_maximum { "less than" } else { "less than or equal to" };
             if high {
-                self.invalid(trail, || number.clone().into(), || format!("should be {than} {}", show(most)));
+                self.invalid(trail, || shown(number), || format!("should be {than} {}", show(most)));
             }
         }
     }
@@ -385,22 +388,23 @@ impl Report<'_> {
     }
 
     /// anyOf, oneOf, allOf and not. Of failed alternatives the one that fits best explains itself.
-    fn combinations(&mut self, value: &Value, limits: &Limits, old: Option<&Value>, trail: &Trail<'_>) -> usize {
+    /// Nothing is forgiven inside of them.
+    fn combinations(&mut self, value: &Value, limits: &Limits, trail: &Trail<'_>) -> usize {
         let mut score = 0;
         if !limits.any_of.is_empty() {
-            let (matches, best, points) = self.alternatives(value, &limits.any_of, old, trail, 1);
+            let (matches, best, points) = self.alternatives(value, &limits.any_of, trail, 1);
             if matches == 0 {
                 self.combined(trail, "must validate at least one schema (anyOf)");
-                self.explain(value, &limits.any_of[best], old, trail);
+                self.explain(value, &limits.any_of[best], trail);
             }
             score += points;
         }
         if !limits.one_of.is_empty() {
-            let (matches, best, points) = self.alternatives(value, &limits.one_of, old, trail, usize::MAX);
+            let (matches, best, points) = self.alternatives(value, &limits.one_of, trail, usize::MAX);
             match matches {
                 0 => {
                     self.combined(trail, "must validate one and only one schema (oneOf). Found none valid");
-                    self.explain(value, &limits.one_of[best], old, trail);
+                    self.explain(value, &limits.one_of[best], trail);
                     score += points;
                 }
                 1 => score += points,
@@ -414,7 +418,7 @@ impl Report<'_> {
             let mut good = 0;
             for schema in &limits.all_of {
                 let count = self.count;
-                score += self.explain(value, schema, old, trail);
+                score += self.explain(value, schema, trail);
                 good += usize::from(self.count == count);
             }
             if good != limits.all_of.len() {
@@ -423,7 +427,7 @@ impl Report<'_> {
             }
         }
         if let Some(not) = &limits.not {
-            let (matches, ..) = self.alternatives(value, std::slice::from_ref(not), old, trail, 1);
+            let (matches, ..) = self.alternatives(value, std::slice::from_ref(not), trail, 1);
             if matches > 0 {
                 self.combined(trail, "must not validate the schema (not)");
             }
@@ -436,14 +440,13 @@ impl Report<'_> {
         &self,
         value: &Value,
         schemas: &[Schema],
-        old: Option<&Value>,
         trail: &Trail<'_>,
         enough: usize,
     ) -> (usize, usize, usize) {
         let (mut matches, mut best, mut points) = (0, 0, None);
         for (at, schema) in schemas.iter().enumerate() {
             let mut quiet = Report { base: self.base, quiet: true, count: 0, errors: Vec::new() };
-            let score = quiet.plain(value, schema, old, trail);
+            let score = quiet.plain(value, schema, None, trail);
             if quiet.count == 0 {
                 matches += 1;
                 if matches == 1 {
@@ -460,9 +463,9 @@ impl Report<'_> {
     }
 
     /// Adds the complaints of a nested schema, but none twice.
-    fn explain(&mut self, value: &Value, schema: &Schema, old: Option<&Value>, trail: &Trail<'_>) -> usize {
+    fn explain(&mut self, value: &Value, schema: &Schema, trail: &Trail<'_>) -> usize {
         let start = self.errors.len();
-        let score = self.plain(value, schema, old, trail);
+        let score = self.plain(value, schema, None, trail);
         let mut at = start;
         while at < self.errors.len() {
             if self.errors[..start].contains(&self.errors[at]) { drop(self.errors.remove(at)) } else { at += 1 }
@@ -490,13 +493,30 @@ fn is_whole(number: &Number) -> bool {
     !number.is_f64() || number.as_f64().is_some_and(is_whole_float)
 }
 
+/// Whether a number is whole, within what a number can tell apart; beyond 2^53 nothing is.
 fn is_whole_float(float: f64) -> bool {
-    float.is_finite() && float.fract() == 0.0
+    if !float.is_finite() || float.abs() > 9_007_199_254_740_991.0 {
+        return false;
+    }
+    let whole = float.trunc();
+    float == whole || (float - whole).abs() / (float.abs() + whole.abs()) < 1e-9
+}
+
+/// Numbers without a fraction are shown without one.
+fn shown(number: &Number) -> Value {
+    match number.as_f64() {
+        Some(value) if number.is_f64() && value.abs() < 1e6 => float(value),
+        _ => number.clone().into(),
+    }
 }
 
 fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        // The original turns the value into the type of the enumerated one, which cuts fractions off.
+        (Value::Number(one), Value::Number(other)) => match (one.as_i64(), other.as_f64()) {
+            (Some(one), Some(float)) if other.is_f64() => one == float as i64,
+            _ => one == other || one.as_f64() == other.as_f64(),
+        },
         _ => one == other,
     }
 }

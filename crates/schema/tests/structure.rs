@@ -67,7 +67,7 @@ fn each_rule_of_structure_is_enforced() {
          &["s.properties[x].x-kubernetes-validations[0].rule: Required value: rule is not specified"]),
         (field(json!({"type": "string", "x-kubernetes-validations": [{"rule": "true", "reason": "Odd", "fieldPath": ".y"}]})),
          &["s.properties[x].x-kubernetes-validations[0].reason: Unsupported value: \"Odd\": supported values: \"FieldValueDuplicate\", \"FieldValueForbidden\", \"FieldValueInvalid\", \"FieldValueRequired\"",
-           "s.properties[x].x-kubernetes-validations[0].fieldPath: Invalid value: \".y\": fieldPath must be a valid path"]),
+           "s.properties[x].x-kubernetes-validations[0].fieldPath: Invalid value: \".y\": must be a valid path"]),
     ];
     for (schema, expected) in cases {
         let found = faults(&schema);

@@ -85,7 +85,7 @@ fn embedded_objects_must_say_what_they_are() {
         (json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"a": "b"}}}), &[]),
         (json!({}), &["spec.x.apiVersion: Required value", "spec.x.kind: Required value"]),
         (json!({"apiVersion": "a/b/c", "kind": "", "metadata": {"name": 1}}),
-         &["spec.x.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c", "spec.x.kind: Required value",
+         &["spec.x.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c", "spec.x.kind: Invalid value: \"\": must not be empty",
            "spec.x.metadata: Invalid value: {\"name\":1}: json: cannot unmarshal number into Go struct field ObjectMeta.name of type string"]),
     ];
     for (value, expected) in cases {

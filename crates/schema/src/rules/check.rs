@@ -3,6 +3,7 @@
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use kube_cel::cel;
 
+use super::expand::OPT_SELECT;
 use super::function;
 use super::shape::Shape;
 
@@ -97,7 +98,15 @@ impl<'a> Checker<'a> {
         {
             let full = format!("{space}.{name}");
             let shapes = self.all(&call.args)?;
-            return apply(&full, &shapes);
+            return apply(&full, &shapes).map_err(|why| if function::find(&full).is_none() { undeclared(space) } else { why });
+        }
+        // `a.?b` is a call with the name of the field.
+        if let (OPT_SELECT, [operand, IdedExpr { expr: Expr::Literal(LiteralValue::String(field)), .. }]) =
+            (name, call.args.as_slice())
+        {
+            let operand = self.shape(operand)?;
+            let found = operand.has_fields().then(|| operand.field(field.inner())).flatten();
+            return found.map(|_| Shape::Dyn).ok_or_else(|| format!("undefined field '{}'", field.inner()));
         }
         let target = call.target.as_deref().map(|target| self.shape(target)).transpose()?;
         let mut shapes = self.all(&call.args)?;
@@ -163,7 +172,6 @@ fn operator<'a>(name: &str, shapes: &[Shape<'a>]) -> Option<Result<Shape<'a>, St
         (operators::NEGATE, [one]) => (one.is_number() || *one == Shape::Dyn, one.clone()),
         (operators::INDEX, [range, key]) => return Some(index(name, range, key)),
         (operators::OPT_INDEX, [_, _]) => (true, Shape::Dyn),
-        (operators::OPT_SELECT, [_, _]) => (true, Shape::Dyn),
         (operators::ADD | operators::SUBSTRACT | operators::MULTIPLY | operators::DIVIDE | operators::MODULO, [one, other]) => {
             return Some(arithmetic(name, one, other));
         }

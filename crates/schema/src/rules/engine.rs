@@ -178,6 +178,7 @@ static ROOT: LazyLock<Context<'static>> = LazyLock::new(|| {
     context.add_function("@enter", enter);
     context.add_function("@tick", tick);
     context.add_function("@entries", entries);
+    context.add_function(expand::OPT_SELECT, opt_select);
     context.add_function("@sortBy", sort_by);
     for name in TYPES {
         context.add_variable_from_value(name, type_value(name));
@@ -258,6 +259,20 @@ fn entries(value: cel::Value) -> Result<cel::Value, ExecutionError> {
     };
     charge(pairs.len() as i64)?;
     Ok(cel::Value::List(Arc::new(pairs)))
+}
+
+/// A field that may be missing, of a value that may be missing.
+fn opt_select(value: cel::Value, field: Arc<String>) -> Result<cel::Value, ExecutionError> {
+    let inner = match <&OptionalValue>::try_from(&value) {
+        Ok(optional) => optional.value().cloned(),
+        Err(_) => Some(value),
+    };
+    let found = match inner {
+        Some(cel::Value::Map(map)) => map.map.get(&Key::String(field)).cloned(),
+        None => None,
+        Some(_) => return Err(ExecutionError::NoSuchOverload),
+    };
+    Ok(cel::Value::Opaque(Arc::new(found.map_or_else(OptionalValue::none, OptionalValue::of))))
 }
 
 fn key_value(key: &Key) -> cel::Value {

@@ -5,12 +5,14 @@ use kube_cel::cel;
 
 const RESULT: &str = "@result";
 const ENTRY: &str = "@entry";
+/// `a.?b`, which yields nothing instead of failing.
+pub(crate) const OPT_SELECT: &str = "@optSelect";
 
 /// Writes out `cel.bind`, loops with two variables, `sortBy`, `optMap` and `optFlatMap`.
 ///
 /// Fails for what the evaluator cannot do at all.
 pub(crate) fn expand(expr: IdedExpr) -> Result<IdedExpr, String> {
-    let expr = children(expr, &mut expand)?;
+    let expr = chained(children(expr, &mut expand)?);
     let Expr::Call(call) = &expr.expr else { return Ok(expr) };
     let names = |count: usize| -> Option<Vec<String>> {
         call.args.get(..count)?.iter().map(|arg| if let Expr::Ident(name) = &arg.expr { Some(name.clone()) } else { None }).collect()
@@ -27,6 +29,11 @@ pub(crate) fn expand(expr: IdedExpr) -> Result<IdedExpr, String> {
         ("transformList", 4, Some(target)) => {
             names(2).map(|names| pairs("transformList", target.clone(), &names, Some(args[2].clone()), args[3].clone()))
         }
+        (operators::OPT_SELECT, 2, None) => Some(function(OPT_SELECT, args.clone())),
+        // As methods these report what is wrong with their argument.
+        (name @ ("size" | "string" | "int" | "uint" | "double" | "type"), 1, None) => {
+            Some(method(args[0].clone(), name, vec![]))
+        }
         ("sortBy", 2, Some(target)) => names(1).map(|names| {
             let keys = collect(target.clone(), &names[0], None, args[1].clone());
             function("@sortBy", vec![target.clone(), keys])
@@ -40,6 +47,17 @@ pub(crate) fn expand(expr: IdedExpr) -> Result<IdedExpr, String> {
         _ => None,
     };
     Ok(written.unwrap_or(expr))
+}
+
+/// What follows `a.?b` is asked of the value inside, if there is one.
+fn chained(expr: IdedExpr) -> IdedExpr {
+    let Expr::Select(select) = &expr.expr else { return expr };
+    if !matches!(&select.operand.expr, Expr::Call(call) if call.func_name == OPT_SELECT) {
+        return expr;
+    }
+    let field = node(Expr::Literal(LiteralValue::String(select.field.as_str().into())));
+    let inner = function(OPT_SELECT, vec![(*select.operand).clone(), field]);
+    if select.test { method(inner, "hasValue", vec![]) } else { inner }
 }
 
 /// Puts a meter into every loop, so that no expression runs without bound.

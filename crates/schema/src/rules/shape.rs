@@ -88,7 +88,10 @@ impl<'a> Shape<'a> {
     /// Whether a value could be of both shapes.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Dyn | Self::Null, _) | (_, Self::Dyn | Self::Null) => true,
+            (Self::Dyn, _) | (_, Self::Dyn) => true,
+            (Self::Null, other) | (other, Self::Null) => {
+                matches!(other, Self::Null | Self::Object(..) | Self::Metadata | Self::Time | Self::Span)
+            }
             (Self::List(one), Self::List(other)) | (Self::Map(one), Self::Map(other)) => one.agrees(other),
             (Self::Map(_) | Self::Object(..) | Self::Metadata, Self::Map(_) | Self::Object(..) | Self::Metadata) => true,
             _ => self == other,

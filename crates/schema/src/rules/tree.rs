@@ -50,11 +50,9 @@ fn compile_node(
         let path = path.child("x-kubernetes-validations").index(at);
         tree.rules.extend(compile_rule(rule, schema, resource, lost, &path, errors));
     }
-    // Below atomic maps and lists without keys nobody can tell what became of an old value.
-    let below = if schema.map_atomic { lost.or(Some(path)) } else { lost };
     for (name, property) in &schema.properties {
         let path = path.child("properties").key(name);
-        if let Some(child) = compile_node(property, property.embedded_resource, below, &path, errors) {
+        if let Some(child) = compile_node(property, property.embedded_resource, lost, &path, errors) {
             tree.properties.insert(name.clone(), child);
         }
     }
@@ -63,6 +61,7 @@ fn compile_node(
         tree.additional = compile_node(values, values.embedded_resource, lost, &path, errors).map(Box::new);
     }
     if let Some(items) = schema.items.as_deref() {
+        // In a list without keys nobody can tell what became of an old element.
         let below = if schema.list_type == Some(ListType::Map) { lost } else { lost.or(Some(path)) };
         tree.items = compile_node(items, items.embedded_resource, below, &path.child("items"), errors).map(Box::new);
     }
@@ -217,7 +216,7 @@ impl Walk {
             }
             Value::Object(map) => {
                 for (key, item) in map {
-                    let old = before.old.filter(|_| !schema.map_atomic).and_then(|old| old.get(key));
+                    let old = before.old.and_then(|old| old.get(key));
                     let hidden = before.root && matches!(key.as_str(), "apiVersion" | "kind");
                     let same = before.same.filter(|_| !hidden).and_then(|same| same.get(key));
                     let below = before.below(value, schema, old, same);

@@ -47,6 +47,10 @@ pub(crate) fn visible(value: &Value, schema: &Schema, resource: bool) -> Option<
 }
 
 fn field(name: &str, value: &Value, schema: &Schema, resource: bool) -> Option<(String, cel::Value)> {
+    // For expressions a field that is null is not there.
+    if value.is_null() {
+        return None;
+    }
     if let Some(values) = schema.additional.as_deref() {
         return Some((name.to_owned(), visible(value, values, values.embedded_resource)?));
     }
