@@ -92,6 +92,8 @@ fn text(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text:?}"),
         Value::Number(number) => show::go_number(number),
+        Value::Array(items) => format!("[{}]", items.iter().map(text).collect::<Vec<String>>().join(",")),
+        Value::Object(map) => map.iter().map(|(name, value)| format!("{name}={}", text(value))).collect(),
         other => other.to_string(),
     }
 }

@@ -9,7 +9,7 @@ use super::owners::{Owners, untracked};
 use super::update::{managed_fields, put};
 use super::{Request, last_applied};
 use crate::fields::{FieldSet, same};
-use crate::typed::{Kind, compare, field_set, merge, remove, validate, with_named_fields};
+use crate::typed::{Emptied, Kind, compare, field_set, merge, remove, validate, with_named_fields};
 
 /// Who owns what was there before the first apply to an untracked object.
 const BEFORE: &str = "before-first-apply";
@@ -25,7 +25,7 @@ pub fn apply(request: &Request, live: Option<&Value>, config: &Value, force: boo
         entry::decode(recorded).map_err(|error| ApplyError::Invalid(format!("failed to decode managed fields: {error}")))?,
     );
     if let (true, Some(live)) = (owners.is_empty(), live) {
-        owners.record(compare(None, live, request.kind()), BEFORE, request);
+        owners.record(compare(None, live, request.kind()).without(&request.reset_fields()), BEFORE, request);
     }
     owners.prepare(request);
     let (mut object, owners) = match attempt(request, live, config, owners.clone(), force) {
@@ -75,7 +75,7 @@ fn attempt(
 ) -> Result<(Value, Owners), ApplyError> {
     let kind = request.kind();
     let own = Identity {
-        manager: request.manager,
+        manager: request.manager_name(),
         operation: Operation::Apply,
         api_version: "",
         subresource: request.subresource,
@@ -84,8 +84,8 @@ fn attempt(
     let reset = request.reset_fields();
     let set = field_set(config, kind).recursive_difference(&reset);
     let (at, last) = claim(&mut owners, &own, set, request);
-    let object = prune(merged, last, &owners, kind);
-    let diff = compare(live, &object, kind).without(&reset);
+    let pruned = prune(merged, last, &owners, kind);
+    let diff = compare(live, &pruned.compared, kind).without(&reset);
     if !force {
         let conflicts = conflicts(&owners, at, &diff.modified.clone().union(diff.added.clone()), request);
         if !conflicts.is_empty() {
@@ -95,12 +95,12 @@ fn attempt(
     let set = std::mem::take(&mut owners.0[at].set).difference(untracked());
     owners.0[at].change(set);
     // An apply that changes nothing leaves no time behind.
-    let unchanged = live.is_some_and(|live| same(live, &object));
+    let unchanged = live.is_some_and(|live| same(live, &pruned.compared));
     if !unchanged {
         owners.0[at].touch(request.now);
     }
     owners.disown(&diff, Some(&own), request);
-    Ok((object, owners))
+    Ok((pruned.stored.unwrap_or(pruned.compared), owners))
 }
 
 /// Makes the configuration's fields the manager's; returns its place and its fields so far.
@@ -121,23 +121,36 @@ fn claim(owners: &mut Owners, own: &Identity, set: FieldSet, request: &Request) 
     }
 }
 
+/// The merged object without what nobody wants any more.
+struct Pruned {
+    /// With nulls where maps and lists became empty, which others may own as such.
+    compared: Value,
+    /// As it is stored.
+    stored: Option<Value>,
+}
+
 /// Removes what the manager applied last time, but not this time, and nobody else owns.
-fn prune(merged: Value, last: FieldSet, owners: &Owners, kind: Kind) -> Value {
+fn prune(merged: Value, last: FieldSet, owners: &Owners, kind: Kind) -> Pruned {
     if last.is_empty() {
-        return merged;
+        return Pruned { compared: merged, stored: None };
     }
     let named = |set: FieldSet| with_named_fields(set, kind);
-    let without = |fields: &FieldSet| remove(&merged, fields, kind).unwrap_or_else(|| Value::Object(Map::new()));
+    let without = |fields: &FieldSet, emptied| {
+        remove(&merged, fields, kind, emptied).unwrap_or_else(|| Value::Object(Map::new()))
+    };
     let last = named(last);
     let all = named(field_set(&merged, kind));
     // Everything of the last time goes, then what is still owned comes back ...
-    let bare = without(&last);
+    let bare = without(&last, Emptied::Null);
     let owned = owners.0.iter().fold(FieldSet::new(), |owned, entry| owned.union(entry.set.clone()));
     let wanted = named(field_set(&bare, kind)).union(named(owned));
-    let pruned = without(&all.clone().difference(&wanted));
+    let pruned = without(&all.clone().difference(&wanted), Emptied::Null);
     // ... and then whatever else went along with it, but was never applied.
     let gone = all.difference(&named(field_set(&pruned, kind))).intersection(&last);
-    if gone.is_empty() { merged } else { without(&gone) }
+    if gone.is_empty() {
+        return Pruned { compared: merged, stored: None };
+    }
+    Pruned { compared: without(&gone, Emptied::Null), stored: Some(without(&gone, Emptied::Gone)) }
 }
 
 fn conflicts(owners: &Owners, own: usize, changed: &FieldSet, request: &Request) -> Vec<Conflict> {
@@ -149,11 +162,6 @@ fn conflicts(owners: &Owners, own: usize, changed: &FieldSet, request: &Request)
         })
         .collect();
     // Owners in a fixed order; the sort is stable, so paths stay as they are.
-    found.sort_by(|left, right| {
-        let key = |conflict: &Conflict| {
-            (conflict.manager.clone(), conflict.operation, conflict.api_version.clone(), conflict.subresource.clone())
-        };
-        key(left).cmp(&key(right))
-    });
+    found.sort_by_cached_key(Conflict::owner_text);
     found
 }

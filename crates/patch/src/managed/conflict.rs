@@ -36,6 +36,20 @@ impl Conflict {
         }
     }
 
+    /// The owner as the original writes it down, which decides the order in messages.
+    pub(super) fn owner_text(&self) -> String {
+        let mut text = format!("{:?},{:?}", self.manager, self.operation);
+        // Writing to a string cannot fail.
+        if self.operation == Operation::Update.as_str() {
+            let _ = write!(text, ",{:?}", self.api_version);
+        }
+        if !self.subresource.is_empty() {
+            let _ = write!(text, ",{:?}", self.subresource);
+        }
+        text.push('}');
+        text
+    }
+
     /// The owner as messages name it.
     fn owner(&self) -> String {
         let mut text = format!("{:?}", self.manager);

@@ -28,8 +28,7 @@ pub struct Request<'a> {
     pub subresource: &'a str,
     /// The time to record, RFC 3339 with seconds.
     pub now: &'a str,
-    /// Schema of the object in this version; types are deduced without one. Built-in kinds
-    /// pass a reference to their named type, by which they are told from custom ones.
+    /// Schema of the object in this version; types are deduced without one.
     pub schema: Option<Typed<'a>>,
     /// Fields that are not owned through this endpoint, like `status` or `metadata.labels`.
     pub reset: &'a [&'a str],
@@ -40,6 +39,10 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     fn kind(&self) -> Kind<'a> {
         Kind::root(self.schema)
+    }
+
+    fn manager_name(&self) -> &'a str {
+        if self.manager.is_empty() { "unknown" } else { self.manager }
     }
 
     fn reset_fields(&self) -> FieldSet {

@@ -77,7 +77,7 @@ impl Owners {
             return;
         }
         let identity = Identity {
-            manager: if manager.is_empty() { "unknown" } else { manager },
+            manager,
             operation: Operation::Update,
             api_version: request.api_version,
             subresource: request.subresource,

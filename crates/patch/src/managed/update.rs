@@ -32,7 +32,7 @@ pub fn update(request: &Request, live: Option<&Value>, new: &mut Value) -> bool 
     }
     let mut owners = Owners(entry::decode(source.into_entries()).unwrap_or_default());
     owners.prepare(request);
-    owners.record(diff, request.manager, request);
+    owners.record(diff, request.manager_name(), request);
     owners.cap();
     let list = entry::encode(owners.0);
     let changed = list.as_ref() != known;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::directive::{self, Directive};
+use super::directive::Directive;
 use super::{Mode, Rules, merge_map, order};
 use crate::error::PatchError;
 use crate::show;
@@ -133,11 +133,7 @@ fn merge_maps(
             }
             None => {
                 places.insert(id, merged.len());
-                let mut added = item.clone();
-                if mode == Mode::Apply {
-                    directive::discard_nulls(&mut added);
-                }
-                merged.push(added);
+                merged.push(item.clone());
             }
         }
     }

@@ -33,7 +33,10 @@ enum Mode {
 pub fn strategic(target: &Value, patch: &Value, schema: Option<Typed>) -> Result<Value, PatchError> {
     match (target, patch) {
         (Value::Object(target), Value::Object(patch)) => {
-            merge_map(target.clone(), patch.clone(), schema, Mode::Apply).map(Value::Object)
+            let mut patched = Value::Object(merge_map(target.clone(), patch.clone(), schema, Mode::Apply)?);
+            // New list elements are taken as they are; a null field in them is no field.
+            directive::discard_nulls(&mut patched);
+            Ok(patched)
         }
         _ => Err(PatchError::Malformed("invalid JSON document".into())),
     }
@@ -172,12 +175,12 @@ fn merge_in_order(
     mode: Mode,
 ) -> Result<Option<Vec<Value>>, PatchError> {
     order::check_against(new.as_deref().unwrap_or_default(), order, rules.key)?;
-    let live_order = old.clone().unwrap_or_default();
-    let shape = list::element_shape(&[&live_order, new.as_deref().unwrap_or_default()]);
+    let shape = list::element_shape(&[old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default()]);
+    let live_order = order::after_merge(old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default(), rules.key);
     let merged = match (old, new) {
         (None, None) => return Ok(None),
         (Some(old), None) => old,
-        (None, Some(new)) => new.into_iter().filter_map(|item| directive::settle(item, mode)).collect(),
+        (None, Some(new)) => new.into_iter().filter_map(|item| directive::settle(item, Mode::Combine)).collect(),
         (Some(old), Some(new)) => list::merge(old, new, rules, mode)?,
     };
     order::arrange(merged, order, &live_order, rules.key, shape?).map(Some)

@@ -48,6 +48,16 @@ pub(super) fn arrange(
     Ok(interleave(rest, named, &live, key))
 }
 
+/// The live order that a merge leaves behind: new elements move into the places of deleted ones.
+pub(super) fn after_merge(live: &[Value], patch: &[Value], key: &str) -> Vec<Value> {
+    let deleted = Places::of(&patch.iter().filter(|item| Directive::deletes(item)).cloned().collect::<Vec<_>>(), key);
+    let known = Places::of(live, key);
+    let kept = live.iter().filter(|item| deleted.get(item, key).is_none());
+    let plain = patch.iter().filter(|item| item.get(directive::MARKER).is_none());
+    let added = plain.filter(|item| known.get(item, key).is_none());
+    kept.chain(added).take(live.len()).cloned().collect()
+}
+
 /// Sorts by place; elements that ask for deletion go last.
 pub(super) fn sort_like(items: Vec<Value>, wanted: &[Value], key: &str) -> Vec<Value> {
     sorted(items, &Places::of(wanted, key), key)
@@ -82,14 +92,16 @@ pub(super) fn check_against(patch: &[Value], order: &[Value], key: &str) -> Resu
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
-    let plain = |item: &&Value| item.get(directive::MARKER).is_none();
-    let mut wanted = order.iter();
-    for item in patch.iter().filter(plain) {
-        if !key.is_empty() {
+    let mut wanted = order.iter().peekable();
+    for item in patch.iter().filter(|item| !Directive::deletes(item)) {
+        // Elements with another directive have no place of their own.
+        let special = item.get(directive::MARKER).is_some();
+        if !key.is_empty() && !special {
             list::require_keys(std::slice::from_ref(item), key)?;
         }
         let id = identity(item, key);
-        if !wanted.any(|candidate| identity(candidate, key) == id) {
+        let found = if special { wanted.peek().is_some() } else { wanted.any(|candidate| identity(candidate, key) == id) };
+        if !found {
             return Err(PatchError::Mismatch(format!(
                 "The order in patch list:\n{}\n doesn't match {} list:\n{}\n",
                 show::go_list(patch),

@@ -82,40 +82,33 @@ impl<'a> Kind<'a> {
             Some(typed) => Self::Typed(Described {
                 typed,
                 preserve: typed.keeps_unknown(),
-                structure: typed.field.reference.is_some(),
+                structure: is_built_in(typed),
                 root: true,
             }),
         }
     }
 
-    /// Whether the place is described by a built-in type.
+    /// Whether the place is a struct of a built-in kind.
     pub(crate) fn is_built_in(&self) -> bool {
-        match self {
-            Self::Typed(node) => {
-                let fields = &node.typed.schema.properties;
-                node.structure || fields.iter().any(|(name, field)| &**name != "metadata" && field.reference.is_some())
-            }
-            _ => false,
-        }
+        matches!(self, Self::Typed(node) if node.structure)
     }
 
     fn below(typed: Typed<'a>, preserve: bool) -> Self {
         // A raw extension holds a foreign object: it has one owner, whatever is inside.
-        if typed.field.reference.as_deref().is_some_and(|name| name.ends_with("runtime.RawExtension")) {
-            return Self::Untyped;
-        }
-        Self::Typed(Described {
+        let node = Described {
             typed,
             preserve: preserve || typed.schema.preserve_unknown || typed.field.preserve_unknown,
             structure: typed.field.reference.is_some(),
             root: false,
-        })
+        };
+        if node.refers_to("runtime.RawExtension") { Self::Untyped } else { Self::Typed(node) }
     }
 
     /// The shape of a value here; places without type take the value's, null counts as a map.
     pub(crate) fn shape(&self, value: Option<&Value>) -> Shape<'a> {
         let declared = match self {
-            Self::Typed(node) if node.typed.schema.int_or_string => return Shape::Scalar,
+            // A quantity has no declared type, because it may be written as text or as a number.
+            Self::Typed(node) if node.refers_to("resource.Quantity") => return Shape::Scalar,
             Self::Typed(node) => node.typed.schema.ty,
             _ => Type::Any,
         };
@@ -148,13 +141,17 @@ impl<'a> Kind<'a> {
     /// Declared scalar type, for validation.
     pub(crate) fn scalar(&self) -> (Type, &'a str) {
         match self {
-            Self::Typed(node) if !node.typed.schema.int_or_string => (node.typed.schema.ty, &node.typed.schema.format),
+            Self::Typed(node) => (node.typed.schema.ty, &node.typed.schema.format),
             _ => (Type::Any, ""),
         }
     }
 }
 
 impl<'a> Described<'a> {
+    fn refers_to(&self, name: &str) -> bool {
+        self.typed.field.reference.as_deref().is_some_and(|reference| reference.ends_with(name))
+    }
+
     fn relation(&self) -> Relation<'a> {
         let (field, schema) = (self.typed.field, self.typed.schema);
         match field.list_type.or(schema.list_type) {
@@ -238,6 +235,12 @@ impl<'a> Fields<'a> {
             _ => Missing::Absent,
         }
     }
+}
+
+/// Built-in kinds are made of named types, and their metadata is a struct that is always there.
+fn is_built_in(typed: Typed) -> bool {
+    let metadata = typed.schema.properties.get("metadata");
+    typed.field.reference.is_some() || metadata.is_some_and(|field| field.reference.is_some() && field.default.is_some())
 }
 
 fn is_zero(value: &Value) -> bool {

@@ -13,6 +13,6 @@ pub(crate) use compare::{Comparison, compare};
 pub(crate) use kind::Kind;
 pub(crate) use merge::merge;
 pub(crate) use reconcile::{reconcile, with_named_fields};
-pub(crate) use remove::remove;
+pub(crate) use remove::{Emptied, remove};
 pub(crate) use set::field_set;
 pub(crate) use validate::validate;
