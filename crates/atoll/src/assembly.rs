@@ -71,6 +71,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     write_kubeconfig(&settings.data_dir, &hub, address, &ca, &token)?;
     eprintln!("atoll is ready at https://{address} after {} ms", started.elapsed().as_millis());
     eprintln!("export KUBECONFIG={}", settings.data_dir.join("kubeconfig").display());
+    atoll_background::Background::start(hub.clone(), &ca.cert_pem(), stop.clone());
     let service = ApiService::new(hub.clone());
     let closing = hub.shutdown.clone();
     let watcher = stop.clone();

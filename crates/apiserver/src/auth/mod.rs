@@ -1,68 +1,85 @@
 //! Who a caller is and what they may do.
+//!
+//! `authenticate` finds out who, `impersonate` whom they act as, [`authorize`] whether they may
+//! (`rbac`). [`Keys`] and [`Authority`] hold what proves identities; `review`, `access` and `token`
+//! answer questions about them.
 
+mod access;
+mod account;
+mod authenticate;
+mod authority;
+mod bootstrap_token;
+mod credentials;
 mod defaults;
+mod documents;
+mod impersonate;
+mod keys;
 mod rbac;
+mod review;
+mod token;
+mod vault;
 
-use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
 use atoll_meta::Status;
-use http::{Extensions, HeaderMap, Response};
-use http::header::AUTHORIZATION;
-use parking_lot::RwLock;
+use http::Request;
 
+pub use authority::Authority;
+pub use credentials::Credentials;
+pub use documents::public_documents;
+pub use keys::{HubAuthority, Keys};
 pub use rbac::{Attributes, Roles, Rule};
+pub use review::{is_review, review, user_info};
+pub use token::token;
+pub use vault::NAMESPACE;
 
-use crate::body::Body;
-use crate::call::Call;
 use crate::hub::Hub;
 use crate::identity::Identity;
 use crate::instance::Instance;
-use crate::kind::Kind;
-use crate::request::Verb;
 
 /// Parsed role rules of an instance, rebuilt after they change.
 #[derive(Default)]
 pub struct RoleCache {
-    parsed: ArcSwapOption<Roles>,
+    changes: AtomicU64,
+    parsed: ArcSwapOption<(u64, Arc<Roles>)>,
 }
 
 impl RoleCache {
     /// Forgets what was parsed, because roles or bindings changed.
     pub fn invalidate(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
         self.parsed.store(None);
     }
 
     /// The rules as of now.
     pub async fn get(&self, hub: &Hub, instance: &Instance) -> Result<Arc<Roles>, Status> {
-        if let Some(roles) = self.parsed.load_full() {
-            return Ok(roles);
+        // Read before the snapshot: a change in between makes what is parsed here old.
+        let changes = self.changes.load(Ordering::Acquire);
+        if let Some(known) = self.parsed.load().as_ref().filter(|known| known.0 == changes) {
+            return Ok(known.1.clone());
         }
         let roles = Arc::new(Roles::read(&hub.snapshot(instance).await?));
-        self.parsed.store(Some(roles.clone()));
+        self.parsed.store(Some(Arc::new((changes, roles.clone()))));
         Ok(roles)
     }
 }
 
-/// Credentials the hub itself knows.
-#[derive(Default)]
-pub struct Keys {
-    tokens: RwLock<HashMap<String, Identity>>,
-}
-
-impl Keys {
-    /// Accepts a bearer token, in all instances.
-    pub fn add_token(&self, token: &str, identity: Identity) {
-        self.tokens.write().insert(token.to_owned(), identity);
-    }
-}
-
-/// Finds out who makes a request; no credentials at all make an anonymous caller.
-pub async fn authenticate(hub: &Hub, _instance: &Instance, headers: &HeaderMap, _extensions: &Extensions) -> Result<Identity, Status> {
-    let Some(header) = headers.get(AUTHORIZATION) else { return Ok(Identity::anonymous()) };
-    let token = header.to_str().ok().and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(Status::unauthorized)?;
-    hub.keys.tokens.read().get(token.trim()).cloned().ok_or_else(Status::unauthorized)
+/// Finds out as whom a request acts, and removes from it what told so.
+pub async fn identify<B>(hub: &Hub, instance: &Instance, request: &mut Request<B>) -> Result<Identity, Status> {
+    let caller = match request.extensions().get::<Identity>() {
+        // Callers inside the process carry their identity with them.
+        Some(identity) => identity.clone(),
+        None => {
+            let (headers, extensions) = (request.headers().clone(), request.extensions().clone());
+            authenticate::authenticate(hub, instance, &headers, &extensions).await?
+        }
+    };
+    let wishes = request.headers().clone();
+    authenticate::strip(request.headers_mut());
+    impersonate::strip(request.headers_mut());
+    impersonate::impersonate(hub, instance, caller, &wishes).await
 }
 
 /// Allows or refuses a request.
@@ -77,24 +94,4 @@ pub async fn authorize(hub: &Hub, instance: &Instance, identity: &Identity, attr
 /// The roles and bindings every instance begins with.
 pub fn default_roles(now: &str) -> Vec<(atoll_meta::Key, serde_json::Value)> {
     defaults::all(now)
-}
-
-/// Whether a kind is a question to the server rather than an object.
-pub fn is_review(kind: &Kind) -> bool {
-    matches!(&*kind.group, "authentication.k8s.io" | "authorization.k8s.io")
-}
-
-/// Answers a review.
-pub async fn review(call: &Call, _verb: Verb, _body: &[u8]) -> Result<Response<Body>, Status> {
-    Err(Status::method_not_allowed(&call.kind.group, &call.kind.plural, "create"))
-}
-
-/// Issues a token for a service account.
-pub async fn token(call: &Call, _body: &[u8]) -> Result<Response<Body>, Status> {
-    Err(call.not_found())
-}
-
-/// Keys and issuer of service-account tokens, for other verifiers.
-pub fn public_documents(_hub: &Hub, _instance: &Instance, _path: &str) -> Option<Response<Body>> {
-    None
 }

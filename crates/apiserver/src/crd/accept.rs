@@ -191,6 +191,20 @@ fn is_true(status: &Value, ty: &str) -> bool {
     conditions.iter().any(|condition| condition["type"] == ty && condition["status"] == "True")
 }
 
+/// Marks a definition for deletion: its objects go first, and no new ones come.
+pub fn terminate(object: &mut Value, now: &str) {
+    let meta = &mut object["metadata"];
+    let mut finalizers = meta["finalizers"].as_array().cloned().unwrap_or_default();
+    if !finalizers.iter().any(|own| own == super::FINALIZER) {
+        finalizers.push(super::FINALIZER.into());
+    }
+    meta["finalizers"] = finalizers.into();
+    let mut status = object["status"].take();
+    let state = ("True", "InstanceDeletionPending", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon".to_owned());
+    set_condition(&mut status, "Terminating", state, now);
+    object["status"] = status;
+}
+
 /// Sets a condition and moves its transition time only when its status changes.
 pub fn set_condition(status: &mut Value, ty: &str, (value, reason, message): (&str, &str, String), now: &str) {
     if !status["conditions"].is_array() {

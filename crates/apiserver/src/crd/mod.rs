@@ -7,7 +7,7 @@ mod accept;
 mod custom;
 mod load;
 
-pub use accept::{accept, set_condition};
+pub use accept::{accept, set_condition, terminate};
 pub use custom::Custom;
 pub use load::{committed, reload};
 

@@ -246,6 +246,9 @@ impl Call {
             return self.marked_namespace(new);
         }
         self.set_finalizers(&mut new, options);
+        if self.is_definition() && old["metadata"]["deletionTimestamp"].is_null() {
+            crate::crd::terminate(&mut new, &self.timestamp());
+        }
         let finalizers = new["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
         let grace = strategy::default_grace(&self.kind.group, &self.kind.kind, old, options.grace_period_seconds.map(|s| if s < 0 { 1 } else { s }));
         let deleting = !old["metadata"]["deletionTimestamp"].is_null();
@@ -264,6 +267,10 @@ impl Call {
             }
             _ => (Some(new), true),
         }
+    }
+
+    fn is_definition(&self) -> bool {
+        *self.kind.group == *crate::crd::GROUP && *self.kind.plural == *crate::crd::PLURAL
     }
 
     /// A namespace goes in phases: first it terminates, then its content goes, then its finalizers.
