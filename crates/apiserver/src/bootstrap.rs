@@ -16,10 +16,16 @@ pub async fn ensure(hub: &Hub, instance: &Instance) -> Result<(), Status> {
     let snapshot = hub.snapshot(instance).await?;
     let now = atoll_meta::time::format(hub.now());
     let mut writes = Vec::new();
-    for name in NAMESPACES {
+    let own = (instance.id == atoll_meta::InstanceId::ROOT).then_some(crate::auth::NAMESPACE);
+    for name in NAMESPACES.into_iter().chain(own) {
         let key = Key::new("", "namespaces", "", name);
         if snapshot.get(key.as_str()).is_none() {
             writes.push(put(key, &namespace(name, &now))?);
+        }
+    }
+    for (key, tree) in crate::bootstrap_service::objects(&now, hub.options.advertise) {
+        if snapshot.get(key.as_str()).is_none() {
+            writes.push(put(key, &tree)?);
         }
     }
     for (key, tree) in crate::auth::default_roles(&now) {

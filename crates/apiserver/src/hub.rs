@@ -22,11 +22,22 @@ pub struct Options {
     pub max_in_flight: usize,
     /// The version `/version` reports.
     pub kubernetes_version: (u32, u32, u32),
+    /// Where programs inside instances reach the hub.
+    pub advertise: Option<std::net::SocketAddr>,
+    /// Where callers reach the hub, without a slash at the end; also [`Hub::set_url`].
+    pub url: String,
+    /// The longest life of a token a TokenRequest may ask for; longer wishes are shortened.
+    pub max_token_seconds: i64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_body: 3 * 1024 * 1024, max_in_flight: 600, kubernetes_version: (1, 35, 8) }
+        Self {
+            max_body: 3 * 1024 * 1024, max_in_flight: 600, kubernetes_version: (1, 35, 8),
+            advertise: None,
+            url: "https://127.0.0.1:7443".into(),
+            max_token_seconds: 365 * 24 * 3600,
+        }
     }
 }
 
@@ -47,6 +58,7 @@ pub struct Hub {
     pub(crate) mounts: RwLock<Vec<Arc<dyn Mount>>>,
     native: RwLock<Vec<Native>>,
     pub(crate) keys: crate::auth::Keys,
+    url: arc_swap::ArcSwap<String>,
     pub(crate) interner: atoll_schema::Interner,
     pub(crate) in_flight: Arc<tokio::sync::Semaphore>,
     /// Cancelled when the hub shuts down: watches end, nothing is lost.
@@ -64,6 +76,7 @@ impl Hub {
         let hub = Arc::new(Self {
             engine,
             in_flight: Arc::new(tokio::sync::Semaphore::new(options.max_in_flight)),
+            url: arc_swap::ArcSwap::from_pointee(options.url.clone()),
             options,
             clock,
             instances: RwLock::default(),
@@ -75,6 +88,7 @@ impl Hub {
             interner: atoll_schema::Interner::default(),
             shutdown: CancellationToken::new(),
         });
+        hub.keys.load(&*hub.engine, hub.now()).await?;
         for (id, name) in hub.engine.instances() {
             let instance = Arc::new(Instance::new(id, name.clone()));
             hub.load(&instance).await?;
@@ -94,6 +108,17 @@ impl Hub {
     /// The present moment.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
+    }
+
+    /// Where callers reach an instance.
+    pub fn url(&self, instance: &Instance) -> String {
+        let base = self.url.load();
+        if instance.id == atoll_meta::InstanceId::ROOT { base.to_string() } else { format!("{base}/instances/{}", instance.name) }
+    }
+
+    /// Says where callers reach the hub, once that is known; without a slash at the end.
+    pub fn set_url(&self, url: &str) {
+        self.url.store(Arc::new(url.trim_end_matches('/').to_owned()));
     }
 
     /// The store, for the hub's own controllers that follow all instances.
@@ -147,7 +172,7 @@ impl Hub {
         self.engine.drop_instance(instance.id).await.map_err(|error| store_status(&error))?;
         self.instances.write().remove(name);
         instance.gone.cancel();
-        Ok(())
+        self.forget_authority(&instance).await
     }
 
     /// Definitions of kinds that are served without being stored, such as those of a fleet.

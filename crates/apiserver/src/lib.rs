@@ -11,6 +11,7 @@
 
 mod admission;
 mod bootstrap;
+mod bootstrap_service;
 mod body;
 mod call;
 mod convert;
@@ -49,5 +50,5 @@ pub use query::Query;
 pub use registry::{DeleteOptions, Stored};
 pub use request::{Place, RequestInfo, Target, Verb};
 pub use respond::{failure, json, response};
-pub use server::{Server, ServerError};
+pub use server::{PeerCertificates, Server, ServerError};
 pub use service::{ApiService, handle};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use atoll_meta::{Reason, Status};
 use bytes::Bytes;
 use http::header::HeaderValue;
-use http::{Extensions, HeaderMap, Request, Response};
+use http::{Request, Response};
 use http_body_util::BodyExt as _;
 
 use crate::auth::{self, Attributes};
@@ -80,21 +80,26 @@ pub async fn handle(hub: Arc<Hub>, request: Request<Incoming>) -> Response<Body>
     answer
 }
 
-async fn route(hub: Arc<Hub>, request: Request<Incoming>) -> Result<Response<Body>, Status> {
+async fn route(hub: Arc<Hub>, mut request: Request<Incoming>) -> Result<Response<Body>, Status> {
     let full = request.uri().path().to_owned();
     let (name, path) = split_instance(&full).unwrap_or(("root", &full));
     let Some(instance) = hub.instance(name) else {
-        // Callers without credentials must not learn which instances exist.
-        return Err(Status::unauthorized());
+        // Only administrators of the hub may learn which instances exist.
+        let identity = auth::identify(&hub, &hub.root(), &mut request).await?;
+        let known = identity.is_master().then(|| Status::not_found("atoll.io", "instances", name));
+        return Err(known.unwrap_or_else(Status::unauthorized));
     };
     let path = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
-    let identity = identify(&hub, &instance, request.headers(), request.extensions()).await?;
+    let identity = auth::identify(&hub, &instance, &mut request).await?;
     let query = Query::parse(request.uri().query());
     let pinned = query.fields().ok().and_then(|fields| fields.exact("metadata.name").map(ToOwned::to_owned));
     let info = RequestInfo::parse(request.method(), &path, query.flag("watch"), pinned.as_deref());
     match info.place {
         Place::Url => {
             authorize_url(&hub, &instance, &identity, info.verb, &path).await?;
+            if let Some(answer) = auth::public_documents(&hub, &instance, &path).await {
+                return answer;
+            }
             url(&hub, &instance, &path, &request)
         }
         Place::Resource(target) => {
@@ -108,14 +113,6 @@ async fn route(hub: Arc<Hub>, request: Request<Incoming>) -> Result<Response<Bod
             resource(hub, instance, identity, info.verb, target, query, path, request).await
         }
     }
-}
-
-async fn identify(hub: &Hub, instance: &Instance, headers: &HeaderMap, extensions: &Extensions) -> Result<Identity, Status> {
-    // Callers inside the process carry their identity with them.
-    if let Some(identity) = extensions.get::<Identity>() {
-        return Ok(identity.clone());
-    }
-    auth::authenticate(hub, instance, headers, extensions).await
 }
 
 async fn authorize_url(hub: &Hub, instance: &Instance, identity: &Identity, verb: Verb, path: &str) -> Result<(), Status> {
@@ -157,9 +154,6 @@ fn url(hub: &Arc<Hub>, instance: &Arc<Instance>, path: &str, request: &Request<I
         return answer;
     }
     if let Some(answer) = discovery::answer(hub, instance, path, request.headers()) {
-        return Ok(answer);
-    }
-    if let Some(answer) = auth::public_documents(hub, instance, path) {
         return Ok(answer);
     }
     Ok(page_not_found())

@@ -34,21 +34,37 @@ enum Bearer {
     Token(String),
 }
 
+/// The credentials a request shows.
+pub struct Shown {
+    certificates: Option<PeerCertificates>,
+    bearer: Bearer,
+}
+
+impl Shown {
+    /// Takes the credentials out of a request.
+    pub fn take(headers: &mut HeaderMap, extensions: &Extensions) -> Self {
+        let certificates = extensions.get::<PeerCertificates>().filter(|peer| !peer.0.is_empty()).cloned();
+        let bearer = bearer(headers);
+        strip(headers);
+        Self { certificates, bearer }
+    }
+}
+
 /// Finds out who makes a request. No credentials at all make an anonymous caller; wrong ones make none.
-pub async fn authenticate(hub: &Hub, instance: &Instance, headers: &HeaderMap, extensions: &Extensions) -> Result<Identity, Status> {
+pub async fn authenticate(hub: &Hub, instance: &Instance, shown: &Shown) -> Result<Identity, Status> {
     let mut offered = false;
-    if let Some(PeerCertificates(chain)) = extensions.get::<PeerCertificates>().filter(|peer| !peer.0.is_empty()) {
+    if let Some(PeerCertificates(chain)) = &shown.certificates {
         offered = true;
         if let Some(identity) = certificate(hub, instance, chain).await? {
             return Ok(identity);
         }
     }
-    match bearer(headers) {
+    match &shown.bearer {
         Bearer::Nothing => {}
         Bearer::Strange => offered = true,
         Bearer::Token(token) => {
             offered = true;
-            if let Some(accepted) = token_of(hub, instance, &token, &[]).await? {
+            if let Some(accepted) = token_of(hub, instance, token, &[]).await? {
                 return Ok(accepted.identity);
             }
         }
@@ -74,7 +90,7 @@ fn bearer(headers: &HeaderMap) -> Bearer {
 }
 
 /// Removes what proved the identity, so that nothing behind this point can repeat or leak it.
-pub fn strip(headers: &mut HeaderMap) {
+fn strip(headers: &mut HeaderMap) {
     headers.remove(AUTHORIZATION);
     let carries = |name: &str| name.trim().starts_with(PROTOCOL_TOKEN);
     let lists: Vec<String> =

@@ -18,7 +18,7 @@ const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// Whom a request wants to be.
 #[derive(Debug, Default, Eq, PartialEq)]
-struct Wish {
+pub struct Wish {
     user: Option<String>,
     groups: Vec<String>,
     uid: Option<String>,
@@ -27,9 +27,9 @@ struct Wish {
 
 impl Wish {
     /// Reads the headers; `None` if the caller wants to be themselves.
-    fn read(headers: &HeaderMap) -> Result<Option<Self>, Status> {
+    pub fn read(headers: &HeaderMap) -> Result<Option<Self>, Status> {
         let mut wish = Self::default();
-        let mut users = 0;
+        let (mut users, mut uids) = (0, 0);
         for (name, value) in headers {
             let Some(what) = name.as_str().strip_prefix("impersonate-") else { continue };
             let text = value.to_str().map_err(|_| Status::bad_request(format!("header {name} is not text")))?.to_owned();
@@ -39,18 +39,18 @@ impl Wish {
                     wish.user = Some(text);
                 }
                 "group" => wish.groups.push(text),
-                "uid" if wish.uid.replace(text).is_some() => {
-                    return Err(Status::bad_request("header impersonate-uid is given more than once"));
+                "uid" => {
+                    uids += 1;
+                    wish.uid = Some(text);
                 }
-                "uid" => {}
                 _ => match what.strip_prefix("extra-") {
                     Some(key) => wish.extra.entry(decode(key)).or_default().push(text),
                     None => return Err(Status::bad_request(format!("header {name} is not understood"))),
                 },
             }
         }
-        if users > 1 {
-            return Err(Status::bad_request("header impersonate-user is given more than once"));
+        if users > 1 || uids > 1 {
+            return Err(Status::bad_request("impersonation names more than one user or uid"));
         }
         if wish == Self::default() {
             return Ok(None);
@@ -109,9 +109,8 @@ fn decode(key: &str) -> String {
     String::from_utf8_lossy(&out).to_lowercase()
 }
 
-/// Who the request acts as: the caller, or whom the caller may and wants to be.
-pub async fn impersonate(hub: &Hub, instance: &Instance, caller: Identity, headers: &HeaderMap) -> Result<Identity, Status> {
-    let Some(wish) = Wish::read(headers)? else { return Ok(caller) };
+/// Who the caller becomes, if they may.
+pub async fn impersonate(hub: &Hub, instance: &Instance, caller: Identity, wish: Wish) -> Result<Identity, Status> {
     let user = wish.user.as_deref().unwrap_or_default();
     match account(user) {
         Some((namespace, name)) => may(hub, instance, &caller, "", "serviceaccounts", "", namespace, name).await?,

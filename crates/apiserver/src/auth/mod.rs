@@ -67,19 +67,24 @@ impl RoleCache {
 }
 
 /// Finds out as whom a request acts, and removes from it what told so.
-pub async fn identify<B>(hub: &Hub, instance: &Instance, request: &mut Request<B>) -> Result<Identity, Status> {
-    let caller = match request.extensions().get::<Identity>() {
-        // Callers inside the process carry their identity with them.
-        Some(identity) => identity.clone(),
-        None => {
-            let (headers, extensions) = (request.headers().clone(), request.extensions().clone());
-            authenticate::authenticate(hub, instance, &headers, &extensions).await?
-        }
-    };
-    let wishes = request.headers().clone();
-    authenticate::strip(request.headers_mut());
+pub fn identify<'a, B>(hub: &'a Hub, instance: &'a Instance, request: &mut Request<B>) -> impl Future<Output = Result<Identity, Status>> + Send + use<'a, B> {
+    let inside = request.extensions().get::<Identity>().cloned();
+    let extensions = std::mem::take(request.extensions_mut());
+    let shown = authenticate::Shown::take(request.headers_mut(), &extensions);
+    *request.extensions_mut() = extensions;
+    let wish = impersonate::Wish::read(request.headers());
     impersonate::strip(request.headers_mut());
-    impersonate::impersonate(hub, instance, caller, &wishes).await
+    async move {
+        let caller = match inside {
+            // Callers inside the process carry their identity with them.
+            Some(identity) => identity,
+            None => authenticate::authenticate(hub, instance, &shown).await?,
+        };
+        match wish? {
+            None => Ok(caller),
+            Some(wish) => impersonate::impersonate(hub, instance, caller, wish).await,
+        }
+    }
 }
 
 /// Allows or refuses a request.

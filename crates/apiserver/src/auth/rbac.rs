@@ -116,18 +116,42 @@ pub fn url_matches(own: &str, url: &str) -> bool {
     own == "*" || own == url || own.strip_suffix('*').is_some_and(|start| url.starts_with(start))
 }
 
+/// What one binding grants.
+#[derive(Clone)]
+struct Grant {
+    rules: Arc<[Rule]>,
+    /// Binding and role, in the words reviews use.
+    source: Arc<str>,
+}
+
 /// Rules granted to users and groups in one scope.
 #[derive(Default)]
 struct Grants {
-    users: HashMap<String, Vec<Arc<[Rule]>>>,
-    groups: HashMap<String, Vec<Arc<[Rule]>>>,
+    users: HashMap<String, Vec<Grant>>,
+    groups: HashMap<String, Vec<Grant>>,
 }
 
 impl Grants {
     fn rules<'a>(&'a self, identity: &'a Identity) -> impl Iterator<Item = &'a Rule> {
         let own = self.users.get(&identity.user);
         let through = identity.groups.iter().filter_map(|group| self.groups.get(group));
-        own.into_iter().chain(through).flatten().flat_map(|rules| rules.iter())
+        own.into_iter().chain(through).flatten().flat_map(|grant| grant.rules.iter())
+    }
+
+    fn reason(&self, identity: &Identity, asked: &Attributes<'_>) -> Option<String> {
+        let find = |grants: &Vec<Grant>| {
+            grants.iter().find(|grant| grant.rules.iter().any(|rule| rule.allows(asked))).map(|grant| grant.source.clone())
+        };
+        if let Some(source) = self.users.get(&identity.user).and_then(find) {
+            let account = identity.user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
+            return Some(match account {
+                Some((namespace, name)) => format!("{source} to ServiceAccount \"{name}/{namespace}\""),
+                None => format!("{source} to User {:?}", identity.user),
+            });
+        }
+        identity.groups.iter().find_map(|group| {
+            self.groups.get(group).and_then(find).map(|source| format!("{source} to Group {group:?}"))
+        })
     }
 }
 
@@ -168,14 +192,18 @@ impl Roles {
         let cluster = format!("clusterrolebindings.{GROUP}/");
         for (_, entry) in snapshot.range(&cluster, None) {
             if let Some((binding, rules)) = bound(snapshot, entry, &mut parsed) {
-                grant(&mut roles.everywhere, binding, &rules);
+                let (name, role) = (&entry.object.head.name, &binding.role_ref);
+                let source = format!("ClusterRoleBinding \"{name}\" of {} \"{}\"", role.kind, role.name);
+                grant(&mut roles.everywhere, binding, &Grant { rules, source: source.into() });
             }
         }
         let namespaced = format!("rolebindings.{GROUP}/");
         for (_, entry) in snapshot.range(&namespaced, None) {
             if let Some((binding, rules)) = bound(snapshot, entry, &mut parsed) {
                 let grants = roles.namespaces.entry(entry.object.head.namespace.to_string()).or_default();
-                grant(grants, binding, &rules);
+                let (head, role) = (&entry.object.head, &binding.role_ref);
+                let source = format!("RoleBinding \"{}/{}\" of {} \"{}\"", head.name, head.namespace, role.kind, role.name);
+                grant(grants, binding, &Grant { rules, source: source.into() });
             }
         }
         roles
@@ -184,6 +212,12 @@ impl Roles {
     /// Whether any grant allows what is asked.
     pub fn allow(&self, identity: &Identity, asked: &Attributes<'_>) -> bool {
         self.rules(identity, asked.namespace).any(|rule| rule.allows(asked))
+    }
+
+    /// Why what is asked is allowed, if it is.
+    pub fn reason(&self, identity: &Identity, asked: &Attributes<'_>) -> Option<String> {
+        let local = self.namespaces.get(asked.namespace).filter(|_| !asked.namespace.is_empty());
+        self.everywhere.reason(identity, asked).or_else(|| local.and_then(|grants| grants.reason(identity, asked)))
     }
 
     /// All rules a caller has in a namespace (and everywhere).
@@ -209,7 +243,7 @@ fn bound(snapshot: &Snapshot, entry: &Entry, parsed: &mut HashMap<String, Arc<[R
     Some((binding, rules))
 }
 
-fn grant(grants: &mut Grants, binding: Binding, rules: &Arc<[Rule]>) {
+fn grant(grants: &mut Grants, binding: Binding, given: &Grant) {
     for subject in binding.subjects {
         let (map, name) = match subject.kind.as_str() {
             "User" => (&mut grants.users, subject.name),
@@ -219,7 +253,7 @@ fn grant(grants: &mut Grants, binding: Binding, rules: &Arc<[Rule]>) {
             }
             _ => continue,
         };
-        map.entry(name).or_default().push(rules.clone());
+        map.entry(name).or_default().push(given.clone());
     }
 }
 
