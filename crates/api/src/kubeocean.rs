@@ -100,6 +100,10 @@ pub struct ResourceLeasingPolicySpec {
     /// How long they may stay then.
     #[serde(default, skip_serializing_if = "crate::kind::is_zero")]
     pub graceful_reclaim_period_seconds: i32,
+    /// What leased pods may do beyond the ordinary: `Privileged`, `HostPath`, `HostNetwork`,
+    /// `HostPID`, `HostIPC`, `Capabilities`, `Priority`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
 }
 
 /// A time of day on some days.
@@ -110,9 +114,12 @@ pub struct TimeWindow {
     pub start: String,
     /// To, as HH:MM.
     pub end: String,
-    /// The days; all when empty.
+    /// The days it begins on; all when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub days: Vec<String>,
+    /// The time zone of its hours, such as `Asia/Shanghai`; when missing that of the syncer.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub time_zone: String,
 }
 
 /// How much of a resource is lent.

@@ -19,6 +19,16 @@ const MEANT: &[(&str, &str, &str)] = &[
         "names.listKind",
         "the original leaves it to the server, which fills in the same",
     ),
+    (
+        "cloud.tencent.com_resourceleasingpolicies.yaml",
+        "versions[0].schema.openAPIV3Schema.properties.spec.properties.timeWindows.items.properties.timeZone",
+        "an addition: the original knows only the zone of its own process",
+    ),
+    (
+        "cloud.tencent.com_resourceleasingpolicies.yaml",
+        "versions[0].schema.openAPIV3Schema.properties.spec.properties.allow",
+        "an addition: the lessor says what leased pods may do",
+    ),
 ];
 
 fn originals() -> PathBuf {
