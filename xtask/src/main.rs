@@ -1,5 +1,7 @@
 //! Development tasks; `cargo run -p xtask -- --help` lists them.
 
+mod ci;
+mod layers;
 mod tables;
 
 use std::path::PathBuf;
@@ -16,6 +18,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Everything CI does: peers, formatting, layers, lints, tests.
+    Ci,
+    /// Formatting, layers and lints.
+    Check,
+    /// Checks that crates use only their own layer and those above.
+    Layers,
+    /// Builds the programs Atoll is compared with.
+    Peers,
     /// Writes the table of built-in kinds from a description of a real API server.
     Tables {
         /// Directory with discovery/, openapi-v3/ and protobuf-fields.json.
@@ -32,6 +42,10 @@ enum Task {
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
+        Task::Ci => ci::all(),
+        Task::Check => ci::check(),
+        Task::Layers => layers::check(),
+        Task::Peers => ci::peers(),
         Task::Tables { from, fields, to } => tables::write(&from, &fields, &to),
     }
 }

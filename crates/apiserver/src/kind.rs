@@ -180,10 +180,15 @@ impl Kind {
         self.version != self.storage_version && crate::convert::changes_shape(&self.group, &self.kind)
     }
 
+    /// Whether an object was stored under an older definition and may lack its defaults.
+    fn outdates(&self, entry: &Entry) -> bool {
+        self.custom().is_some_and(|custom| custom.outdates(entry.modified))
+    }
+
     /// Appends an object's JSON in this version.
     pub fn write(&self, entry: &Entry, revision: Revision, out: &mut Vec<u8>) {
-        if self.converts() {
-            let tree = crate::convert::to(self, entry.object.tree(revision));
+        if self.converts() || self.outdates(entry) {
+            let tree = self.tree(entry, revision);
             // A tree serialises; writing to a vector cannot fail.
             let _ = serde_json::to_writer(out, &tree);
         } else {
@@ -196,6 +201,11 @@ impl Kind {
         let mut tree = entry.object.tree(revision);
         if self.converts() {
             tree = crate::convert::to(self, tree);
+        }
+        if self.outdates(entry)
+            && let Some(custom) = self.custom()
+        {
+            custom.default(&mut tree);
         }
         tree["apiVersion"] = self.api_version().into();
         tree["kind"] = (*self.kind).into();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use atoll_meta::path::JsonPath;
-use atoll_meta::{FieldError, time};
+use atoll_meta::{FieldError, Revision, time};
 use atoll_schema::{Compiled, Schema, Typed, Types};
 use serde_json::{Value, json};
 
@@ -39,11 +39,13 @@ pub struct Custom {
     pub terminating: bool,
     /// Name of the definition.
     pub definition: String,
+    /// Objects older than this definition may lack its defaults.
+    since: Revision,
 }
 
 impl Custom {
     /// From one entry of `spec.versions`.
-    pub fn new(definition: &Value, version: &Value, compiled: Option<Arc<Compiled>>) -> Self {
+    pub fn new(definition: &Value, version: &Value, compiled: Option<Arc<Compiled>>, since: Revision) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let kind = text(&definition["spec"]["names"]["kind"]);
         let group = text(&definition["spec"]["group"]);
@@ -64,6 +66,7 @@ impl Custom {
             deprecation,
             terminating: !definition["metadata"]["deletionTimestamp"].is_null(),
             definition: text(&definition["metadata"]["name"]),
+            since,
         }
     }
 
@@ -81,6 +84,11 @@ impl Custom {
     /// Removes fields the schema does not know and returns their paths.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         self.schema().map(|schema| atoll_schema::prune(object, schema, true)).unwrap_or_default()
+    }
+
+    /// Whether an object stored at this revision was written under an older definition.
+    pub fn outdates(&self, modified: Revision) -> bool {
+        modified < self.since
     }
 
     /// Fills in defaults.

@@ -18,10 +18,10 @@ pub fn reload(hub: &Hub, instance: &Instance, snapshot: &Snapshot) {
     let all = format!("{PLURAL}.{GROUP}/");
     let mut kinds: Vec<Arc<Kind>> = Vec::new();
     for (_, entry) in snapshot.range(&all, None) {
-        kinds.extend(kinds_of(hub, &entry.object.tree(Revision(0))));
+        kinds.extend(kinds_of(hub, &entry.object.tree(Revision(0)), entry.modified));
     }
     for definition in hub.native_definitions(instance) {
-        kinds.extend(kinds_of(hub, &definition));
+        kinds.extend(kinds_of(hub, &definition, Revision(0)));
     }
     instance.custom.store(Arc::new(Kinds::new(kinds)));
 }
@@ -40,7 +40,7 @@ pub async fn committed(call: &Call) {
 }
 
 /// The kinds one definition serves: one per served version, best version first.
-pub fn kinds_of(hub: &Hub, definition: &Value) -> Vec<Arc<Kind>> {
+pub fn kinds_of(hub: &Hub, definition: &Value, since: Revision) -> Vec<Arc<Kind>> {
     if !is_established(definition) {
         return Vec::new();
     }
@@ -49,7 +49,7 @@ pub fn kinds_of(hub: &Hub, definition: &Value) -> Vec<Arc<Kind>> {
     let storage = versions.iter().find(|version| version["storage"] == true).and_then(|version| version["name"].as_str());
     let mut served: Vec<&Value> = versions.iter().filter(|version| version["served"] == true).collect();
     served.sort_by_key(|version| std::cmp::Reverse(priority(version["name"].as_str().unwrap_or_default())));
-    served.iter().filter_map(|version| kind_of(hub, definition, version, storage?)).map(Arc::new).collect()
+    served.iter().filter_map(|version| kind_of(hub, definition, version, storage?, since)).map(Arc::new).collect()
 }
 
 fn is_established(definition: &Value) -> bool {
@@ -57,7 +57,7 @@ fn is_established(definition: &Value) -> bool {
     conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
-fn kind_of(hub: &Hub, definition: &Value, version: &Value, storage: &str) -> Option<Kind> {
+fn kind_of(hub: &Hub, definition: &Value, version: &Value, storage: &str, since: Revision) -> Option<Kind> {
     let spec = &definition["spec"];
     let names = &definition["status"]["acceptedNames"];
     let group = spec["group"].as_str()?;
@@ -107,6 +107,6 @@ fn kind_of(hub: &Hub, definition: &Value, version: &Value, storage: &str) -> Opt
         subresources,
         storage_version: storage.into(),
         prefix: prefix(group, name, kind),
-        source: Source::Custom(Arc::new(Custom::new(definition, version, compiled))),
+        source: Source::Custom(Arc::new(Custom::new(definition, version, compiled, since))),
     })
 }

@@ -1,0 +1,36 @@
+//! Everything CI does, in order; the first failure ends it.
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+
+/// Checks that need no test: formatting, layers, lints.
+pub fn check() -> anyhow::Result<()> {
+    run("formatting", "cargo", &["fmt", "--all", "--check"])?;
+    crate::layers::check()?;
+    run("lints", "cargo", &["clippy", "--workspace", "--all-targets", "--quiet"])
+}
+
+/// Builds the programs tests compare with; idempotent and cached outside the checkout.
+pub fn peers() -> anyhow::Result<()> {
+    run("peers", "tests/peers/build", &[])
+}
+
+/// All of it.
+pub fn all() -> anyhow::Result<()> {
+    peers()?;
+    check()?;
+    run("tests", "cargo", &["test", "--workspace"])
+}
+
+fn run(what: &str, program: &str, arguments: &[&str]) -> anyhow::Result<()> {
+    println!("── {what}: {program} {}", arguments.join(" "));
+    let started = Instant::now();
+    let status = Command::new(program).args(arguments).status().with_context(|| format!("starting {program}"))?;
+    println!("── {what}: {} s", started.elapsed().as_secs());
+    if !status.success() {
+        bail!("{what} failed");
+    }
+    Ok(())
+}
