@@ -90,7 +90,7 @@ pub fn is_qualified_name(text: &str) -> Vec<String> {
         None => text,
         Some((_, rest)) if rest.contains('/') => {
             return vec![format!(
-                "a qualified name {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+                "a valid label key {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
                 wording()
             )];
         }
@@ -272,7 +272,7 @@ mod tests {
         }
         assert_eq!(is_qualified_name("/x"), ["prefix part must be non-empty"]);
         assert_eq!(is_qualified_name("a/").len(), 2);
-        assert!(is_qualified_name("a/b/c")[0].starts_with("a qualified name must consist"));
+        assert!(is_qualified_name("a/b/c")[0].starts_with("a valid label key must consist"));
         assert!(is_qualified_name("UP/x")[0].starts_with("prefix part a lowercase RFC 1123"));
         assert!(is_qualified_name(&"a".repeat(64))[0].starts_with("name part must be no more than 63"));
         assert!(is_label_value("").is_empty());

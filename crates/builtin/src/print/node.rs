@@ -91,7 +91,7 @@ const PRIORITY: Printer = Printer {
         integer("Value", "The higher, the more important."),
         boolean("Global-Default", "Whether pods without a class get this one."),
         AGE,
-        text("PreemptionPolicy", "Whether less important pods make room.").wide(),
+        text("PreemptionPolicy", "Whether less important pods make room."),
     ],
     cells: |view| {
         vec![

@@ -1,10 +1,12 @@
 //! Roles and their bindings, certificates, leases.
 
 use atoll_meta::FieldPath;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::errors::Errors;
-use super::tree::{at, at_mut, fill, fill_map, fill_text, has, int, items, items_mut, keep, same, set, text};
+use super::tree::{at, at_mut, fill, fill_map, fill_text, has, int, items, items_mut, keep, remove, same, set, text};
 use super::{PLAIN, Rules, metadata, name};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -32,18 +34,25 @@ pub(super) fn lease_rules(kind: &str) -> &'static Rules {
 }
 
 const ROLE: Rules = Rules {
-    default: |_, object| fill(object, "rules", Value::Null),
+    default: |_, object| default_rules(object),
     validate: |object, out| policy_rules(object, true, out),
     validate_update: |new, _, out| policy_rules(new, true, out),
     ..PLAIN
 };
 
 const CLUSTER_ROLE: Rules = Rules {
-    default: |_, object| fill(object, "rules", Value::Null),
+    default: |_, object| default_rules(object),
     validate: cluster_role,
     validate_update: |new, _, out| cluster_role(new, out),
     ..PLAIN
 };
+
+/// No rules and an empty list of rules are one and the same once stored.
+fn default_rules(object: &mut Value) {
+    if items(object, "rules").is_empty() {
+        set(object, "rules", Value::Null);
+    }
+}
 
 fn cluster_role(object: &Value, out: &mut Errors) {
     policy_rules(object, false, out);
@@ -213,8 +222,11 @@ const REQUEST: Rules = Rules {
 
 fn request(object: &Value, out: &mut Errors) {
     let (spec, path) = (at(object, "spec"), FieldPath::new("spec"));
-    if text(spec, "request").is_empty() {
-        out.invalid(&path.child("request"), "", "PEM block type must be CERTIFICATE REQUEST");
+    let request = text(spec, "request");
+    let decoded = STANDARD.decode(request).unwrap_or_default();
+    let pem = String::from_utf8_lossy(&decoded);
+    if !pem.contains("-----BEGIN CERTIFICATE REQUEST-----") || !pem.contains("-----END CERTIFICATE REQUEST-----") {
+        out.invalid(&path.child("request"), request, "PEM block type must be CERTIFICATE REQUEST");
     }
     let usages = items(spec, "usages");
     if usages.is_empty() {
@@ -283,6 +295,11 @@ fn conditions(object: &Value, out: &mut Errors) {
 
 const LEASE: Rules = Rules {
     default: |_, object| fill_map(object, "spec"),
+    create: |_, object| {
+        // Coordinated election is not offered.
+        remove(object, "spec.strategy");
+        remove(object, "spec.preferredHolder");
+    },
     validate: lease,
     validate_update: |new, _, out| lease(new, out),
     ..PLAIN

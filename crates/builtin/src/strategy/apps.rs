@@ -282,6 +282,7 @@ fn stateful_set(object: &Value, out: &mut Errors, fresh: bool) {
     }
     out.not_negative(&path, spec, "replicas");
     out.not_negative(&path, spec, "minReadySeconds");
+    out.not_negative(&path.child("ordinals"), at(spec, "ordinals"), "start");
     let service = text(spec, "serviceName");
     if fresh && !service.is_empty() {
         out.each(&path.child("serviceName"), service, name::label(service));
@@ -342,7 +343,7 @@ fn daemon_set(object: &Value, out: &mut Errors) {
     let chosen = at(spec, "selector");
     metadata::selector(out, chosen, &path.child("selector"));
     let labels = at(spec, "template.metadata.labels");
-    if chosen.is_null() || !metadata::selects(chosen, labels) {
+    if !broken_selector(chosen) && (chosen.is_null() || !metadata::selects(chosen, labels)) {
         mismatch(out, labels, &path.child("template"));
     }
     if !chosen.is_null() && empty_selector(chosen) {
@@ -379,6 +380,13 @@ fn empty_selector(selector: &Value) -> bool {
     super::count(selector, "matchLabels") + super::count(selector, "matchExpressions") == 0
 }
 
+/// A selector no query can be made of.
+fn broken_selector(selector: &Value) -> bool {
+    let mut out = Errors::default();
+    metadata::selector(&mut out, selector, &FieldPath::root());
+    !out.0.is_empty()
+}
+
 fn selector(out: &mut Errors, spec: &Value, path: &FieldPath, kind: &str) {
     let chosen = at(spec, "selector");
     if chosen.is_null() {
@@ -400,10 +408,20 @@ fn mismatch(out: &mut Errors, labels: &Value, template: &FieldPath) {
 fn template(out: &mut Errors, spec: &Value, path: &FieldPath, kind: &str) {
     let chosen = at(spec, "selector");
     let labels = at(spec, "template.metadata.labels");
-    if !chosen.is_null() && !empty_selector(chosen) && !metadata::selects(chosen, labels) {
-        mismatch(out, labels, &path.child("template"));
+    if broken_selector(chosen) {
+        let detail = if kind == "StatefulSet" { "" } else { "invalid label selector" };
+        out.invalid(&path.child("selector"), chosen.clone(), detail);
+    } else {
+        // No selector selects nothing; an empty one is complained about elsewhere.
+        if chosen.is_null() || (!empty_selector(chosen) && !metadata::selects(chosen, labels)) {
+            mismatch(out, labels, &path.child("template"));
+        }
+        pod::validate_template(out, at(spec, "template"), &path.child("template"));
+        if kind == "StatefulSet" {
+            // Such templates have always been judged twice.
+            metadata::labels(out, labels, &path.child("template").child("labels"));
+        }
     }
-    pod::validate_template(out, at(spec, "template"), &path.child("template"));
     always_running(out, spec, path, kind);
 }
 

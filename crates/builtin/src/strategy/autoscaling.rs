@@ -4,7 +4,7 @@ use atoll_meta::FieldPath;
 use serde_json::{Value, json};
 
 use super::errors::{Errors, NOT_POSITIVE};
-use super::tree::{at, at_mut, fill, fill_map, has, int, items, items_mut, set, text};
+use super::tree::{at, at_mut, fill, fill_map, has, int, items, items_mut, same, set, text};
 use super::{PLAIN, Rules, amount, apps, metadata, name};
 
 const MAX_WINDOW: i64 = 3600;
@@ -36,8 +36,8 @@ const AUTOSCALER: Rules = Rules {
             fill(object, "status.currentReplicas", 0);
         }
     },
-    validate: autoscaler,
-    validate_update: |new, _, out| autoscaler(new, out),
+    validate: |object, out| autoscaler(object, None, out),
+    validate_update: |new, old, out| autoscaler(new, Some(old), out),
     validate_status: |new, _, out| {
         out.not_negative(&FieldPath::new("status"), at(new, "status"), "currentReplicas");
         out.not_negative(&FieldPath::new("status"), at(new, "status"), "desiredReplicas");
@@ -70,7 +70,7 @@ fn default_metrics(object: &mut Value) {
     }
 }
 
-fn autoscaler(object: &Value, out: &mut Errors) {
+fn autoscaler(object: &Value, old: Option<&Value>, out: &mut Errors) {
     let (spec, path) = (at(object, "spec"), FieldPath::new("spec"));
     let least = int(spec, "minReplicas");
     let most = int(spec, "maxReplicas").unwrap_or(0);
@@ -83,7 +83,18 @@ fn autoscaler(object: &Value, out: &mut Errors) {
     if least.is_some_and(|least| most < least) {
         out.invalid(&path.child("maxReplicas"), most, "must be greater than or equal to `minReplicas`");
     }
-    reference(out, at(spec, "scaleTargetRef"), &path.child("scaleTargetRef"));
+    let target = at(spec, "scaleTargetRef");
+    reference(out, target, &path.child("scaleTargetRef"));
+    let kept = old.is_some_and(|old| same(at(old, "spec.scaleTargetRef"), target));
+    if !kept && !text(target, "apiVersion").contains('/') && text(target, "kind") != "ReplicationController" {
+        let here = path.child("scaleTargetRef").child("apiVersion");
+        out.invalid(&here, text(target, "apiVersion"), "apiVersion must specify API group");
+    }
+    let outside = items(spec, "metrics").iter().any(|metric| matches!(text(metric, "type"), "Object" | "External"));
+    if least == Some(0) && !outside {
+        let detail = "must specify at least one Object or External metric to support scaling to zero replicas";
+        out.forbidden(&path.child("metrics"), detail);
+    }
     for (index, metric) in items(spec, "metrics").iter().enumerate() {
         metric_spec(out, metric, &path.child("metrics").index(index));
     }
@@ -113,6 +124,8 @@ fn metric_spec(out: &mut Errors, metric: &Value, path: &FieldPath) {
     }
     let expected = METRICS.iter().find(|(name, _)| *name == kind).map(|(_, field)| *field);
     let Some(expected) = expected else {
+        // Told twice, as it has always been.
+        out.not_supported(&path.child("type"), kind, sorted);
         return out.not_supported(&path.child("type"), kind, sorted);
     };
     let present: Vec<&str> = METRICS.iter().map(|(_, field)| *field).filter(|field| has(metric, field)).collect();

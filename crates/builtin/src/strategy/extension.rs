@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use atoll_meta::FieldPath;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::access::default_service;
@@ -15,7 +17,8 @@ pub(super) fn admission_rules(kind: &str) -> &'static Rules {
         "MutatingWebhookConfiguration" => &MUTATING,
         "ValidatingWebhookConfiguration" => &VALIDATING,
         "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy" => &POLICY,
-        "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding" => &BINDING,
+        "ValidatingAdmissionPolicyBinding" => &VALIDATING_BINDING,
+        "MutatingAdmissionPolicyBinding" => &BINDING,
         _ => &PLAIN,
     }
 }
@@ -163,7 +166,8 @@ fn endpoint(out: &mut Errors, config: &Value, path: &FieldPath) {
             if let Some((user, _)) = host.split_once('@') {
                 out.invalid(&here, user, "user information is not permitted in the URL");
             }
-            if let Some((_, fragment)) = rest.split_once('#') {
+            let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+            if !fragment.is_empty() {
                 out.invalid(&here, fragment, "fragments are not permitted in the URL");
             }
             if let Some((_, query)) = rest.split_once('?') {
@@ -178,8 +182,30 @@ fn endpoint(out: &mut Errors, config: &Value, path: &FieldPath) {
                 }
             }
             service_port(out, service, &here);
+            service_path(out, text(service, "path"), &here.child("path"));
         }
         _ => out.required(path, "exactly one of url or service is required"),
+    }
+}
+
+fn service_path(out: &mut Errors, path: &str, place: &FieldPath) {
+    if path.is_empty() || path == "/" {
+        return;
+    }
+    if !path.starts_with('/') {
+        out.invalid(place, path, "must start with a '/'");
+    }
+    let mut rest = path.chars();
+    rest.next();
+    let rest = rest.as_str();
+    for (index, step) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
+        if step.is_empty() {
+            out.invalid(place, path, format!("segment[{index}] may not be empty"));
+            continue;
+        }
+        for fault in name::subdomain(step) {
+            out.invalid(place, path, format!("segment[{index}]: {fault}"));
+        }
     }
 }
 
@@ -223,6 +249,13 @@ const POLICY: Rules = Rules {
         } else if items(spec, "matchConstraints.resourceRules").is_empty() {
             out.required(&path.child("matchConstraints").child("resourceRules"), "");
         }
+        let mutating = has(spec, "mutations") || has(spec, "reinvocationPolicy");
+        if !mutating && items(spec, "validations").is_empty() && items(spec, "auditAnnotations").is_empty() {
+            for field in ["validations", "auditAnnotations"] {
+                let detail = "validations or auditAnnotations must contain at least one item";
+                out.required(&path.child(field), detail);
+            }
+        }
         for (index, rule) in items(spec, "validations").iter().enumerate() {
             if text(rule, "expression").trim().is_empty() {
                 out.required(&path.child("validations").index(index).child("expression"), "expression is not specified");
@@ -235,12 +268,31 @@ const POLICY: Rules = Rules {
 const BINDING: Rules = Rules {
     default: |_, object| default_constraints(object, "spec.matchResources"),
     validate: |object, out| {
-        let path = FieldPath::new("spec");
-        if text(object, "spec.policyName").is_empty() {
-            out.required(&path.child("policyName"), "");
+        let policy = text(object, "spec.policyName");
+        let path = FieldPath::new("spec.policyName");
+        if policy.is_empty() {
+            out.required(&path, "");
+        } else {
+            out.each(&path, policy, name::subdomain(policy));
         }
     },
     ..PLAIN
+};
+
+const VALIDATING_BINDING: Rules = Rules {
+    validate: |object, out| {
+        (BINDING.validate)(object, out);
+        let (actions, path) = (items(object, "spec.validationActions"), FieldPath::new("spec.validationActions"));
+        if actions.is_empty() {
+            out.required(&path, "at least one validation action is required");
+        }
+        for (index, action) in actions.iter().enumerate() {
+            if !matches!(action.as_str().unwrap_or_default(), "Deny" | "Warn" | "Audit") {
+                out.not_supported(&path.index(index), action.clone(), &["Audit", "Deny", "Warn"]);
+            }
+        }
+    },
+    ..BINDING
 };
 
 fn default_constraints(object: &mut Value, path: &str) {
@@ -287,7 +339,8 @@ fn api_service(object: &Value, out: &mut Errors) {
     let (bundle, insecure) = (text(spec, "caBundle"), flag(spec, "insecureSkipTLSVerify"));
     if !has(spec, "service") {
         if !bundle.is_empty() {
-            let shown = format!("{} bytes", bundle.len() / 4 * 3);
+            let length = STANDARD.decode(bundle).map_or(bundle.len(), |bytes| bytes.len());
+            let shown = format!("{length} bytes");
             out.invalid(&path.child("caBundle"), shown, "local APIServices may not have a caBundle");
         }
         if insecure {

@@ -22,7 +22,7 @@ mod storage;
 mod traits;
 mod tree;
 
-use atoll_meta::FieldError;
+use atoll_meta::{FieldError, FieldPath};
 use serde_json::Value;
 
 pub use fields::{field, selectable};
@@ -149,6 +149,7 @@ pub fn prepare_status(ctx: &Context, new: &mut Value, old: &Value) {
 /// Judges a new object, metadata aside.
 pub fn validate_create(ctx: &Context, object: &Value) -> Vec<FieldError> {
     let mut out = Errors::default();
+    finalizers(ctx, object, &mut out);
     (rules(ctx.group, ctx.kind).validate)(object, &mut out);
     out.0
 }
@@ -156,8 +157,33 @@ pub fn validate_create(ctx: &Context, object: &Value) -> Vec<FieldError> {
 /// Judges a changed object, metadata aside.
 pub fn validate_update(ctx: &Context, new: &Value, old: &Value) -> Vec<FieldError> {
     let mut out = Errors::default();
+    finalizers(ctx, new, &mut out);
     (rules(ctx.group, ctx.kind).validate_update)(new, old, &mut out);
     out.0
+}
+
+/// Most kinds take only well-known finalizers and ones with a domain.
+fn finalizers(ctx: &Context, object: &Value, out: &mut Errors) {
+    let free = matches!(
+        ctx.group,
+        "policy"
+            | "admissionregistration.k8s.io"
+            | "coordination.k8s.io"
+            | "node.k8s.io"
+            | "apiextensions.k8s.io"
+            | "apiregistration.k8s.io"
+    );
+    if free {
+        return;
+    }
+    let path = FieldPath::new("metadata.finalizers");
+    for (index, finalizer) in items(object, "metadata.finalizers").iter().enumerate() {
+        let finalizer = finalizer.as_str().unwrap_or_default();
+        if !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion") {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            out.invalid(&path.index(index), finalizer, detail);
+        }
+    }
 }
 
 /// Judges a changed status, metadata aside.

@@ -425,6 +425,18 @@ fn slice(object: &Value, out: &mut Errors) {
     }
 }
 
+fn full_name(out: &mut Errors, name: &str, path: &FieldPath) {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let faults = name::subdomain(name);
+    if name.is_empty() {
+        out.required(path, "");
+    } else if !faults.is_empty() {
+        out.invalid(path, name, faults.join(","));
+    } else if !name.contains('.') {
+        out.invalid(path, name, "should be a domain with at least two segments separated by dots");
+    }
+}
+
 fn endpoints(object: &Value, out: &mut Errors) {
     let list = items(object, "endpoints");
     let path = FieldPath::new("endpoints");
@@ -446,10 +458,11 @@ fn endpoints(object: &Value, out: &mut Errors) {
             match (kind, address.parse::<IpAddr>()) {
                 ("IPv4", Ok(IpAddr::V6(_))) => out.invalid(&place, address, "must be an IPv4 address"),
                 ("IPv6", Ok(IpAddr::V4(_))) => out.invalid(&place, address, "must be an IPv6 address"),
-                ("FQDN", _) => out.each(&place.index(index), address, name::subdomain(address.trim_end_matches('.'))),
+                ("FQDN", _) => full_name(out, address, &place.index(index)),
+                (_, Err(_)) => out.each(&place.index(index), address, name::ip(address)),
                 _ => {}
             }
-            if kind != "FQDN" {
+            if kind != "FQDN" && name::ip(address).is_empty() {
                 core::endpoint_address(out, address, &place.index(index));
             }
         }

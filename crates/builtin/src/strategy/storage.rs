@@ -118,6 +118,8 @@ const ATTACHMENT: Rules = Rules {
 fn attachment(object: &Value, out: &mut Errors) {
     let (spec, path) = (at(object, "spec"), FieldPath::new("spec"));
     if text(spec, "attacher").is_empty() {
+        // Both the old and the newer check say so.
+        out.required(&path.child("attacher"), "");
         out.required(&path.child("attacher"), "");
     }
     let here = path.child("source");

@@ -24,6 +24,8 @@ fn texts(errors: &[FieldError]) -> Vec<String> {
 const HOOK: &str = "admissionregistration.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const NET: &str = "networking.k8s.io";
+/// The two marks of a certificate request with nothing between them.
+const CSR: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
 
 fn hook() -> Value {
     json!({"name": "a.b.c", "sideEffects": "None", "admissionReviewVersions": ["v1"], "clientConfig": {"url": "https://h/p"},
@@ -60,7 +62,7 @@ fn defaults_are_filled_in() {
 
 fn good() -> Vec<(&'static str, &'static str, Value)> {
     vec![
-        ("autoscaling", "HorizontalPodAutoscaler", json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}})),
+        ("autoscaling", "HorizontalPodAutoscaler", json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}})),
         ("policy", "PodDisruptionBudget", json!({"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}})),
         (NET, "Ingress", json!({"spec": {"rules": [{"host": "*.a.b", "http": {"paths": [{"path": "/", "pathType": "Prefix",
             "backend": {"service": {"name": "s", "port": {"number": 80}}}}]}}]}})),
@@ -75,7 +77,7 @@ fn good() -> Vec<(&'static str, &'static str, Value)> {
         ("storage.k8s.io", "VolumeAttachment", json!({"spec": {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "p"}}})),
         ("scheduling.k8s.io", "PriorityClass", json!({"value": 100})),
         ("node.k8s.io", "RuntimeClass", json!({"handler": "runc"})),
-        ("certificates.k8s.io", "CertificateSigningRequest", json!({"spec": {"request": "AA==", "signerName": "example.com/s", "usages": ["client auth"]}})),
+        ("certificates.k8s.io", "CertificateSigningRequest", json!({"spec": {"request": CSR, "signerName": "example.com/s", "usages": ["client auth"]}})),
         (HOOK, "ValidatingWebhookConfiguration", json!({"webhooks": [hook()]})),
         ("apiregistration.k8s.io", "APIService", json!({"metadata": {"name": "v1.a.b"}, "spec": {"group": "a.b", "version": "v1",
             "groupPriorityMinimum": 100, "versionPriority": 10, "service": {"namespace": "n", "name": "s"}}})),
@@ -104,7 +106,7 @@ fn bad_objects_are_refused_with_the_known_words() {
         json!({"webhooks": [hook]})
     };
     let cases = [
-        ("autoscaling", "HorizontalPodAutoscaler", json!({"spec": {"minReplicas": 5, "maxReplicas": 3, "scaleTargetRef": {"kind": "D", "name": "d"}}}),
+        ("autoscaling", "HorizontalPodAutoscaler", json!({"spec": {"minReplicas": 5, "maxReplicas": 3, "scaleTargetRef": {"apiVersion": "a/v1", "kind": "D", "name": "d"}}}),
             "spec.maxReplicas: Invalid value: 3: must be greater than or equal to `minReplicas`"),
         ("policy", "PodDisruptionBudget", json!({"spec": {"minAvailable": "200%"}}),
             "spec.minAvailable: Invalid value: \"200%\": must not be greater than 100%"),

@@ -56,7 +56,8 @@ fn good_workloads_pass() {
 fn bad_workloads_are_refused_with_the_known_words() {
     let cases = [
         ("Deployment", json!({"replicas": -1}), "spec.replicas: Invalid value: -1: must be greater than or equal to 0"),
-        ("Deployment", json!({"selector": null}), "spec.selector: Required value"),
+        ("Deployment", json!({"strategy": {"rollingUpdate": {"maxSurge": -1}}}),
+            "spec.strategy.rollingUpdate.maxSurge: Invalid value: -1: must be greater than or equal to 0"),
         ("Deployment", json!({"selector": {"matchLabels": {"app": "other"}}}),
             "spec.template.metadata.labels: Invalid value: {\"app\":\"w\"}: `selector` does not match template `labels`"),
         ("Deployment", json!({"selector": {}}), "spec.selector: Invalid value: {}: empty selector is invalid for deployment"),

@@ -57,7 +57,8 @@ fn subsets(object: &Value, out: &mut Errors) {
 pub(crate) fn address(out: &mut Errors, text: &str, path: &FieldPath) {
     let faults = name::ip(text);
     let Ok(address) = text.parse::<IpAddr>() else {
-        return out.each(path, text, faults);
+        out.each(path, text, faults);
+        return out.invalid(path, text, "must be a valid IP address");
     };
     let (link_local, link_multicast) = match address {
         IpAddr::V4(four) => (four.is_link_local(), four.octets()[..3] == [224, 0, 0]),

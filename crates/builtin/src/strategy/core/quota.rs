@@ -6,7 +6,7 @@ use atoll_meta::FieldPath;
 use serde_json::{Map, Value};
 
 use crate::strategy::errors::{Errors, IMMUTABLE};
-use crate::strategy::tree::{at, at_mut, entries, fill_map, items, items_mut, map, text};
+use crate::strategy::tree::{at, at_mut, entries, fill_map, items, items_mut, map, set, text};
 use crate::strategy::{PLAIN, Rules, amount, count, name};
 
 const PARTS: &[&str] = &["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
@@ -23,6 +23,9 @@ const SCOPES: &[&str] = &[
 pub(super) const LIMIT_RANGE: Rules = Rules {
     default: |_, object| {
         fill_map(object, "spec");
+        if items(object, "spec.limits").is_empty() {
+            set(object, "spec.limits", Value::Null);
+        }
         for limit in items_mut(object, "spec.limits") {
             default_limit(limit);
         }
@@ -124,21 +127,22 @@ fn limit_order(out: &mut Errors, limit: &Value, path: &FieldPath) {
     let resources: BTreeSet<&String> = PARTS.iter().flat_map(|part| entries(limit, part)).map(|(key, _)| key).collect();
     for resource in resources {
         let get = |part: &str| at(limit, part).get(resource).and_then(amount::read);
-        let mut order = |low: &str, high: &str, shown: &str, words: (&str, &str)| {
+        let mut order = |low: &str, high: &str, at: (&str, &str), words: (&str, &str)| {
             if let (Some(low), Some(high)) = (get(low), get(high))
                 && low > high
             {
                 let detail = format!("{} value {low} is greater than {} value {high}", words.0, words.1);
-                let value = get(shown).map(|value| value.to_string());
-                out.invalid(&path.child(shown).key(resource), value.unwrap_or_default(), detail);
+                let value = get(at.1).map(|value| value.to_string());
+                out.invalid(&path.child(at.0).key(resource), value.unwrap_or_default(), detail);
             }
         };
-        order("min", "max", "min", ("min", "max"));
-        order("min", "defaultRequest", "defaultRequest", ("min", "default request"));
-        order("defaultRequest", "max", "defaultRequest", ("default request", "max"));
-        order("defaultRequest", "default", "defaultRequest", ("default request", "default limit"));
-        order("min", "default", "default", ("min", "default"));
-        order("default", "max", "default", ("default", "max"));
+        let request = ("defaultRequest", "defaultRequest");
+        order("min", "max", ("min", "min"), ("min", "max"));
+        order("min", "defaultRequest", request, ("min", "default request"));
+        order("defaultRequest", "max", request, ("default request", "max"));
+        order("defaultRequest", "default", request, ("default request", "default limit"));
+        order("min", "default", ("default", "min"), ("min", "default"));
+        order("default", "max", ("default", "max"), ("default", "max"));
     }
 }
 

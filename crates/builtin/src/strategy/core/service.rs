@@ -246,7 +246,12 @@ fn validate(object: &Value, out: &mut Errors) {
     }
     for (index, address) in items(spec, "externalIPs").iter().enumerate() {
         let address = address.as_str().unwrap_or_default();
-        super::endpoint_address(out, address, &path.child("externalIPs").index(index));
+        let here = path.child("externalIPs").index(index);
+        let faults = name::ip(address);
+        if faults.is_empty() {
+            super::endpoint_address(out, address, &here);
+        }
+        out.each(&here, address, faults);
     }
     out.one_of(&path, spec, "type", &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]);
     port_numbers(out, object, &path.child("ports"));

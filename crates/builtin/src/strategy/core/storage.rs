@@ -5,7 +5,7 @@ use atoll_meta::quantity::Quantity;
 use serde_json::Value;
 
 use crate::strategy::errors::{Errors, IMMUTABLE, NOT_POSITIVE};
-use crate::strategy::tree::{at, at_mut, entries, fill, fill_map, fill_text, has, items, keep, same, set, text};
+use crate::strategy::tree::{at, at_mut, entries, fill, fill_map, fill_text, has, items, keep, remove, same, set, text};
 use crate::strategy::{PLAIN, Rules, amount, metadata, name, pod};
 
 const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
@@ -61,8 +61,8 @@ pub(super) const VOLUME: Rules = Rules {
 
 pub(super) const CLAIM: Rules = Rules {
     default: |_, object| default_claim(object),
-    create: |_, object| data_source(object),
-    update: |_, object, _| data_source(object),
+    create: |_, object| data_source(object, &Value::Null),
+    update: |_, new, old| data_source(new, old),
     validate: |object, out| claim_spec(out, at(object, "spec"), &FieldPath::new("spec")),
     validate_update: claim_update,
     ..PLAIN
@@ -78,8 +78,16 @@ pub(crate) fn default_claim(object: &mut Value) {
     }
 }
 
-/// The old and the new way to name a source agree.
-fn data_source(object: &mut Value) {
+/// The old and the new way to name a source agree. The old one takes two kinds and ignores all others.
+fn data_source(object: &mut Value, before: &Value) {
+    let given = at(object, "spec.dataSource");
+    let known = matches!(
+        (text(given, "apiGroup"), text(given, "kind")),
+        ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+    );
+    if !known && !has(object, "spec.dataSourceRef") && !has(before, "spec.dataSource") {
+        remove(object, "spec.dataSource");
+    }
     let (old, new) = (at(object, "spec.dataSource").clone(), at(object, "spec.dataSourceRef").clone());
     if !old.is_null() && new.is_null() {
         set(object, "spec.dataSourceRef", old);
@@ -101,7 +109,8 @@ fn access_modes(out: &mut Errors, spec: &Value, path: &FieldPath) {
         }
     }
     let exclusive = modes.iter().any(|mode| mode == "ReadWriteOncePod");
-    if exclusive && modes.iter().any(|mode| mode != "ReadWriteOncePod") {
+    let others = modes.iter().filter_map(Value::as_str).any(|mode| mode != "ReadWriteOncePod" && MODES.contains(&mode));
+    if exclusive && others {
         out.forbidden(path, "may not use ReadWriteOncePod with other access modes");
     }
 }

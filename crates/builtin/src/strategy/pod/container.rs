@@ -345,7 +345,6 @@ fn restart_policy(out: &mut Errors, container: &Value, path: &FieldPath) {
         if !rules.is_empty() {
             out.required(&path.child("restartPolicy"), "must specify restartPolicy when restart rules are used");
         }
-        return;
     }
     out.one_of(path, container, "restartPolicy", &["Always", "Never", "OnFailure"]);
     for (index, rule) in rules.iter().enumerate() {

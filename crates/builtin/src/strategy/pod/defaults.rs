@@ -1,5 +1,6 @@
 //! Defaults of pods and pod templates.
 
+use atoll_meta::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use crate::strategy::amount;
@@ -13,6 +14,7 @@ pub(super) fn pod(object: &mut Value) {
             requests_from_limits(container);
         }
     }
+    pod_requests(object);
     fill(object, "spec.enableServiceLinks", true);
     if flag(object, "spec.hostNetwork") {
         for list in ["spec.containers", "spec.initContainers"] {
@@ -25,6 +27,44 @@ pub(super) fn pod(object: &mut Value) {
         }
     }
     pod_ips(object);
+}
+
+/// Requests of the pod as a whole, where only its limits are given: what its containers ask for, else the limit.
+fn pod_requests(object: &mut Value) {
+    let limits = at(object, "spec.resources.limits").as_object().cloned().unwrap_or_default();
+    if limits.is_empty() {
+        return;
+    }
+    let mut found: Vec<(String, Value)> = Vec::new();
+    for resource in ["cpu", "memory"] {
+        if let Some(total) = asked(object, resource) {
+            found.push((resource.to_owned(), total.to_string().into()));
+        }
+    }
+    found.extend(limits);
+    if let Some(requests) = map(object, "spec.resources.requests") {
+        for (resource, amount) in found {
+            requests.entry(resource).or_insert(amount);
+        }
+    }
+}
+
+/// The most of a resource the containers ask for at one time.
+fn asked(object: &Value, resource: &str) -> Option<Quantity> {
+    let one = |container: &Value| at(container, "resources.requests").get(resource).and_then(amount::read);
+    let (mut running, mut peak) = (None, None);
+    for container in crate::strategy::items(object, "spec.initContainers") {
+        let Some(wanted) = one(container) else { continue };
+        if text(container, "restartPolicy") == "Always" {
+            running = Some(running.unwrap_or_default() + wanted);
+        } else {
+            peak = peak.max(Some(running.unwrap_or_default() + wanted));
+        }
+    }
+    for wanted in crate::strategy::items(object, "spec.containers").iter().filter_map(one) {
+        running = Some(running.unwrap_or_default() + wanted);
+    }
+    running.max(peak)
 }
 
 /// The first address stands alone as well as in the list.
@@ -251,10 +291,15 @@ pub(super) fn fresh_status(object: &mut Value, now: &str) {
 
 /// Guaranteed: every container limits cpu and memory and requests just that. BestEffort: none asks for anything.
 fn quality(object: &Value) -> &'static str {
-    let containers = || {
-        crate::strategy::items(object, "spec.containers").iter().chain(crate::strategy::items(object, "spec.initContainers"))
+    let containers: Vec<&Value> = if has(object, "spec.resources") {
+        vec![at(object, "spec")]
+    } else {
+        crate::strategy::items(object, "spec.containers")
+            .iter()
+            .chain(crate::strategy::items(object, "spec.initContainers"))
+            .collect()
     };
-    let wants = |container: &Value, part: &str| -> Vec<(String, atoll_meta::quantity::Quantity)> {
+    let wants = |container: &Value, part: &str| -> Vec<(String, Quantity)> {
         crate::strategy::entries(container, part)
             .filter(|(resource, _)| matches!(resource.as_str(), "cpu" | "memory"))
             .filter_map(|(resource, value)| Some((resource.clone(), amount::read(value)?)))
@@ -263,7 +308,7 @@ fn quality(object: &Value) -> &'static str {
     };
     let mut any = false;
     let mut guaranteed = true;
-    for container in containers() {
+    for container in containers {
         let limits = wants(container, "resources.limits");
         let requests = wants(container, "resources.requests");
         any |= !limits.is_empty() || !requests.is_empty();
