@@ -24,7 +24,8 @@ fn cases() -> impl Iterator<Item = Value> {
 /// What the rules make of a case: the object to store, and the complaints.
 fn ours(case: &Value) -> (Value, Vec<FieldError>) {
     let text = |field: &str| case[field].as_str().unwrap();
-    let ctx = Context { group: text("group"), version: text("version"), kind: text("kind"), now: "2026-01-02T03:04:05Z" };
+    let ctx =
+        Context { group: text("group"), version: text("version"), kind: text("kind"), now: "2026-01-02T03:04:05Z" };
     let type_name = &find_kind(ctx.group, ctx.version, ctx.kind).unwrap().type_name;
     let mut object = case["object"].clone();
     default(&ctx, &mut object);
@@ -56,7 +57,11 @@ fn ours(case: &Value) -> (Value, Vec<FieldError>) {
     }
     canonical(type_name, &mut object);
     let mut errors = validate_metadata_update(&object["metadata"], &old["metadata"]);
-    errors.extend(if writes_status { validate_status(&ctx, &object, &old) } else { validate_update(&ctx, &object, &old) });
+    errors.extend(if writes_status {
+        validate_status(&ctx, &object, &old)
+    } else {
+        validate_update(&ctx, &object, &old)
+    });
     (object, errors)
 }
 
@@ -123,13 +128,18 @@ fn the_same_objects_are_refused_with_the_same_causes() {
             let part = |field: &str| cause[field].as_str().unwrap_or_default().to_owned();
             (part("field"), part("reason"), part("message"))
         }));
-        let found = sorted(ours(&case).1.iter().map(|error| (error.path.to_string(), error.kind.reason().to_owned(), error.body())));
+        let found = sorted(
+            ours(&case).1.iter().map(|error| (error.path.to_string(), error.kind.reason().to_owned(), error.body())),
+        );
         if found != theirs {
             let only = |left: &[String], right: &[String]| -> String {
                 left.iter().filter(|line| !right.contains(line)).map(|line| format!("\n      {line}")).collect()
             };
             let (theirs, found) = (only(&theirs, &found), only(&found, &theirs));
-            wrong.push(format!("{} {} {}\n   theirs:{theirs}\n   ours:{found}", case["kind"], case["object"]["spec"], case["status"]));
+            wrong.push(format!(
+                "{} {} {}\n   theirs:{theirs}\n   ours:{found}",
+                case["kind"], case["object"]["spec"], case["status"]
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -178,7 +188,11 @@ fn the_same_tables_are_shown() {
 /// When a row was asked for is not known to the second.
 fn without_ages(row: &Value) -> Value {
     let hide = |cell: &Value| match cell.as_str() {
-        Some(text) if text.ends_with(['s', 'm', 'h', 'd']) && text.starts_with(|first: char| first.is_ascii_digit()) => json!("(age)"),
+        Some(text)
+            if text.ends_with(['s', 'm', 'h', 'd']) && text.starts_with(|first: char| first.is_ascii_digit()) =>
+        {
+            json!("(age)")
+        }
         Some(text) if text.contains("controller-uid=") => json!("(uid)"),
         Some(text) if text.starts_with("20") && text.ends_with('Z') => json!("(time)"),
         _ => cell.clone(),

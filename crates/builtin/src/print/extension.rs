@@ -104,7 +104,11 @@ const FLOW: Printer = Printer {
             view.name(),
             view.text("spec.priorityLevelConfiguration.name").into(),
             view.int("spec.matchingPrecedence").into(),
-            if view.has("spec.distinguisherMethod") { view.text("spec.distinguisherMethod.type").into() } else { NONE.into() },
+            if view.has("spec.distinguisherMethod") {
+                view.text("spec.distinguisherMethod.type").into()
+            } else {
+                NONE.into()
+            },
             view.age(),
             missing.into(),
         ]
@@ -164,10 +168,15 @@ const MIGRATION: Printer = Printer {
     ],
     cells: |view| {
         let known = ["Running", "Failed", "Succeeded"];
-        let holding = view.items("status.conditions").iter().filter(|condition| tree::text(condition, "status") == "True");
+        let holding =
+            view.items("status.conditions").iter().filter(|condition| tree::text(condition, "status") == "True");
         let status = holding.map(|condition| tree::text(condition, "type")).filter(|kind| known.contains(kind)).last();
         let (group, resource) = (shown(view.at("spec.resource.group")), view.text("spec.resource.resource"));
-        let what = if view.text("spec.resource.group").is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
+        let what = if view.text("spec.resource.group").is_empty() {
+            resource.to_owned()
+        } else {
+            format!("{resource}.{group}")
+        };
         vec![view.name(), what.into(), status.unwrap_or("Unknown").into()]
     },
 };

@@ -78,25 +78,28 @@ fn outside(view: &View) -> String {
     }
 }
 
-const ENDPOINTS: Printer = Printer {
-    columns: &[NAME, text("Endpoints", "Addresses and ports of the backends."), AGE],
-    cells: |view| {
-        let mut all = Vec::new();
-        for subset in view.items("subsets") {
-            let addresses = tree::items(subset, "addresses").iter().map(|address| tree::text(address, "ip"));
-            let ports = tree::items(subset, "ports");
-            if ports.is_empty() {
-                all.extend(addresses.clone().map(str::to_owned));
+const ENDPOINTS: Printer =
+    Printer {
+        columns: &[NAME, text("Endpoints", "Addresses and ports of the backends."), AGE],
+        cells: |view| {
+            let mut all = Vec::new();
+            for subset in view.items("subsets") {
+                let addresses = tree::items(subset, "addresses").iter().map(|address| tree::text(address, "ip"));
+                let ports = tree::items(subset, "ports");
+                if ports.is_empty() {
+                    all.extend(addresses.clone().map(str::to_owned));
+                }
+                for port in ports {
+                    let number = tree::int(port, "port").unwrap_or(0);
+                    all.extend(addresses.clone().map(|ip| {
+                        if ip.contains(':') { format!("[{ip}]:{number}") } else { format!("{ip}:{number}") }
+                    }));
+                }
             }
-            for port in ports {
-                let number = tree::int(port, "port").unwrap_or(0);
-                all.extend(addresses.clone().map(|ip| if ip.contains(':') { format!("[{ip}]:{number}") } else { format!("{ip}:{number}") }));
-            }
-        }
-        let empty = if view.items("subsets").is_empty() { NONE } else { "" };
-        vec![view.name(), first_three(&all, empty).into(), view.age()]
-    },
-};
+            let empty = if view.items("subsets").is_empty() { NONE } else { "" };
+            vec![view.name(), first_three(&all, empty).into(), view.age()]
+        },
+    };
 
 const SLICE: Printer = Printer {
     columns: &[
@@ -144,7 +147,8 @@ const INGRESS: Printer = Printer {
     ],
     cells: |view| {
         let rules = view.items("spec.rules");
-        let named: Vec<&str> = rules.iter().map(|rule| tree::text(rule, "host")).filter(|host| !host.is_empty()).collect();
+        let named: Vec<&str> =
+            rules.iter().map(|rule| tree::text(rule, "host")).filter(|host| !host.is_empty()).collect();
         let hosts = match named.as_slice() {
             [] => "*".to_owned(),
             [one, two, three, ..] if rules.len() > 3 => format!("{one},{two},{three} + {} more...", rules.len() - 3),
@@ -171,7 +175,8 @@ const CLASS: Printer = Printer {
     ],
     cells: |view| {
         let parameters = if view.has("spec.parameters") {
-            let group = view.at("spec.parameters.apiGroup").as_str().map(|group| format!(".{group}")).unwrap_or_default();
+            let group =
+                view.at("spec.parameters.apiGroup").as_str().map(|group| format!(".{group}")).unwrap_or_default();
             format!("{}{group}/{}", view.text("spec.parameters.kind"), view.text("spec.parameters.name"))
         } else {
             NONE.to_owned()

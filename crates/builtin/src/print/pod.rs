@@ -64,7 +64,13 @@ fn pod(view: &View) -> Vec<Value> {
     let gated = view.items("status.conditions").iter().any(|condition| {
         tree::text(condition, "type") == "PodScheduled" && tree::text(condition, "reason") == "SchedulingGated"
     });
-    let reason = if gated { "SchedulingGated" } else if own.is_empty() { phase } else { own };
+    let reason = if gated {
+        "SchedulingGated"
+    } else if own.is_empty() {
+        phase
+    } else {
+        own
+    };
     let mut tally = Tally { reason: reason.to_owned(), ready: 0, restarts: 0, last: None };
     let mut sidecars = Tally { reason: String::new(), ready: 0, restarts: 0, last: None };
     let waiting = init_containers(view, &mut tally, &mut sidecars);
@@ -84,14 +90,20 @@ fn pod(view: &View) -> Vec<Value> {
         Some(last) if tally.restarts != 0 => format!("{} ({} ago)", tally.restarts, super::age(view.now - last)),
         _ => tally.restarts.to_string(),
     };
-    let total = view.items("spec.containers").len() + view.items("spec.initContainers").iter().filter(|each| sidecar(each)).count();
+    let total = view.items("spec.containers").len()
+        + view.items("spec.initContainers").iter().filter(|each| sidecar(each)).count();
     vec![
         view.name(),
         format!("{}/{total}", tally.ready).into(),
         tally.reason.into(),
         restarts.into(),
         view.age(),
-        view.items("status.podIPs").first().map(|first| tree::text(first, "ip")).filter(|ip| !ip.is_empty()).unwrap_or(NONE).into(),
+        view.items("status.podIPs")
+            .first()
+            .map(|first| tree::text(first, "ip"))
+            .filter(|ip| !ip.is_empty())
+            .unwrap_or(NONE)
+            .into(),
         view.text_or("spec.nodeName", NONE),
         view.text_or("status.nominatedNodeName", NONE),
         gates(view).into(),

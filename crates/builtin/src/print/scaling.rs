@@ -26,8 +26,7 @@ const AUTOSCALER: Printer = Printer {
         AGE,
     ],
     cells: |view| {
-        let reference =
-            format!("{}/{}", view.text("spec.scaleTargetRef.kind"), view.text("spec.scaleTargetRef.name"));
+        let reference = format!("{}/{}", view.text("spec.scaleTargetRef.kind"), view.text("spec.scaleTargetRef.name"));
         let least = tree::int(view.object, "spec.minReplicas").map_or(UNSET.to_owned(), |number| number.to_string());
         vec![
             view.name(),
@@ -69,8 +68,7 @@ fn metric(spec: &Value, status: Option<&Value>) -> String {
     };
     let target = tree::at(tree::at(spec, field), "target");
     let current = status.map_or(&Value::Null, |status| tree::at(tree::at(status, field), "current"));
-    let prefix =
-        if named { format!("{}: ", tree::text(tree::at(spec, field), "name")) } else { String::new() };
+    let prefix = if named { format!("{}: ", tree::text(tree::at(spec, field), "name")) } else { String::new() };
     let now = |part: &str| match tree::at(current, part) {
         Value::Null => UNKNOWN.to_owned(),
         value => shown(value),

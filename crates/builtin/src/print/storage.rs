@@ -112,7 +112,8 @@ fn class(view: &View) -> Value {
 
 fn modes(view: &View, path: &str) -> String {
     let given = view.items(path);
-    let short = [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
+    let short =
+        [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
     let found = short.iter().filter(|(long, _)| given.iter().any(|mode| mode == long)).map(|(_, short)| *short);
     found.collect::<Vec<_>>().join(",")
 }
@@ -127,9 +128,10 @@ const CLASS: Printer = Printer {
         AGE,
     ],
     cells: |view| {
-        let default = ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"]
-            .iter()
-            .any(|key| view.entry("metadata.annotations", key) == "true");
+        let default =
+            ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"]
+                .iter()
+                .any(|key| view.entry("metadata.annotations", key) == "true");
         let mark = if default { " (default)" } else { "" };
         vec![
             format!("{}{mark}", view.text("metadata.name")).into(),
@@ -194,7 +196,8 @@ const CSI_DRIVER: Printer = Printer {
             all.join(",")
         };
         let modes = join("spec.volumeLifecycleModes", "");
-        let tokens = if view.has("spec.tokenRequests") { join("spec.tokenRequests", "audience") } else { UNSET.to_owned() };
+        let tokens =
+            if view.has("spec.tokenRequests") { join("spec.tokenRequests", "audience") } else { UNSET.to_owned() };
         vec![
             view.name(),
             view.at("spec.attachRequired").as_bool().unwrap_or(true).into(),
@@ -209,11 +212,7 @@ const CSI_DRIVER: Printer = Printer {
 };
 
 const CAPACITY: Printer = Printer {
-    columns: &[
-        NAME,
-        text("StorageClassName", "Class the capacity is of."),
-        text("Capacity", "How much is left."),
-    ],
+    columns: &[NAME, text("StorageClassName", "Class the capacity is of."), text("Capacity", "How much is left.")],
     cells: |view| {
         let left = if view.has("capacity") { shown(view.at("capacity")) } else { UNSET.to_owned() };
         vec![view.name(), view.text("storageClassName").into(), left.into()]

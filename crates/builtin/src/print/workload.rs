@@ -184,7 +184,8 @@ const CRON_JOB: Printer = Printer {
         SELECTOR,
     ],
     cells: |view| {
-        let last = if view.has("status.lastScheduleTime") { view.since("status.lastScheduleTime") } else { NONE.to_owned() };
+        let last =
+            if view.has("status.lastScheduleTime") { view.since("status.lastScheduleTime") } else { NONE.to_owned() };
         let suspended = match view.at("spec.suspend").as_bool() {
             Some(true) => "True",
             Some(false) => "False",

@@ -257,7 +257,9 @@ fn signer(out: &mut Errors, signer: &str, path: &FieldPath) {
         return out.required(path, "");
     }
     match signer.split_once('/') {
-        None => out.invalid(path, signer, "must be a fully qualified domain and path of the form 'example.com/signer-name'"),
+        None => {
+            out.invalid(path, signer, "must be a fully qualified domain and path of the form 'example.com/signer-name'")
+        }
         Some((domain, _)) => {
             out.each(path, domain, name::subdomain(domain));
             if !domain.contains('.') {
@@ -327,7 +329,9 @@ const CANDIDATE: Rules = Rules {
             }
         }
     },
-    validate_update: |new, old, out| out.immutable(&FieldPath::new("spec"), at(new, "spec"), at(old, "spec"), "leaseName"),
+    validate_update: |new, old, out| {
+        out.immutable(&FieldPath::new("spec"), at(new, "spec"), at(old, "spec"), "leaseName")
+    },
     ..PLAIN
 };
 

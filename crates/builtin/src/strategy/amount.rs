@@ -80,7 +80,9 @@ fn native(resource: &str) -> bool {
 }
 
 fn extended(resource: &str) -> bool {
-    !native(resource) && !resource.starts_with("requests.") && name::qualified(&format!("requests.{resource}")).is_empty()
+    !native(resource)
+        && !resource.starts_with("requests.")
+        && name::qualified(&format!("requests.{resource}")).is_empty()
 }
 
 /// May more of the resource be requested in total than there is?
@@ -199,16 +201,26 @@ mod tests {
     #[test]
     fn requirements_are_judged() {
         let cases = [
-            (json!({"limits": {"cpu": "1"}, "requests": {"cpu": "500m", "example.com/gpu": "1"}}),
-                vec!["r.limits: Required value: Limit must be set for non overcommitable resources"]),
-            (json!({"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}),
-                vec!["r.requests: Invalid value: \"2\": must be less than or equal to cpu limit of 1"]),
-            (json!({"limits": {"cpu": "-1"}}),
-                vec!["r.limits[cpu]: Invalid value: \"-1\": must be greater than or equal to 0"]),
-            (json!({"limits": {"example.com/gpu": "1500m"}}),
-                vec!["r.limits[example.com/gpu]: Invalid value: \"1500m\": must be an integer"]),
-            (json!({"limits": {"storage": "1"}}),
-                vec!["r.limits[storage]: Invalid value: \"storage\": must be a standard resource for containers"]),
+            (
+                json!({"limits": {"cpu": "1"}, "requests": {"cpu": "500m", "example.com/gpu": "1"}}),
+                vec!["r.limits: Required value: Limit must be set for non overcommitable resources"],
+            ),
+            (
+                json!({"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}),
+                vec!["r.requests: Invalid value: \"2\": must be less than or equal to cpu limit of 1"],
+            ),
+            (
+                json!({"limits": {"cpu": "-1"}}),
+                vec!["r.limits[cpu]: Invalid value: \"-1\": must be greater than or equal to 0"],
+            ),
+            (
+                json!({"limits": {"example.com/gpu": "1500m"}}),
+                vec!["r.limits[example.com/gpu]: Invalid value: \"1500m\": must be an integer"],
+            ),
+            (
+                json!({"limits": {"storage": "1"}}),
+                vec!["r.limits[storage]: Invalid value: \"storage\": must be a standard resource for containers"],
+            ),
             (json!({"limits": {"hugepages-2Mi": "4Mi"}}), vec!["r: Forbidden: HugePages require cpu or memory"]),
             (json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"memory": "1Gi"}}), vec![]),
         ];

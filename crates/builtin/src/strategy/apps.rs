@@ -69,7 +69,9 @@ const STATEFUL_SET: Rules = Rules {
             set(object, "spec.updateStrategy.type", "RollingUpdate");
             fill_map(object, "spec.updateStrategy.rollingUpdate");
         }
-        if text(object, "spec.updateStrategy.type") == "RollingUpdate" && has(object, "spec.updateStrategy.rollingUpdate") {
+        if text(object, "spec.updateStrategy.type") == "RollingUpdate"
+            && has(object, "spec.updateStrategy.rollingUpdate")
+        {
             fill(object, "spec.updateStrategy.rollingUpdate.partition", 0);
         }
         fill_text(object, "spec.persistentVolumeClaimRetentionPolicy.whenDeleted", "Retain");
@@ -156,7 +158,11 @@ const REVISION: Rules = Rules {
 };
 
 fn template_generation(object: &Value) -> i64 {
-    at(object, "metadata.annotations").get(TEMPLATE_GENERATION).and_then(Value::as_str).and_then(|text| text.parse().ok()).unwrap_or(0)
+    at(object, "metadata.annotations")
+        .get(TEMPLATE_GENERATION)
+        .and_then(Value::as_str)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
 }
 
 /// The old counter lives on as an annotation.
@@ -254,7 +260,11 @@ fn stateful_set(object: &Value, out: &mut Errors, fresh: bool) {
     let here = path.child("updateStrategy");
     match text(spec, "updateStrategy.type") {
         "OnDelete" if !rolling.is_null() => {
-            out.invalid(&here.child("rollingUpdate"), rolling.clone(), "only allowed for updateStrategy 'RollingUpdate'");
+            out.invalid(
+                &here.child("rollingUpdate"),
+                rolling.clone(),
+                "only allowed for updateStrategy 'RollingUpdate'",
+            );
         }
         "OnDelete" => {}
         "RollingUpdate" => {

@@ -189,10 +189,14 @@ fn job_spec(out: &mut Errors, spec: &Value, path: &FieldPath) {
         if text(spec, "completionMode") != "Indexed" {
             out.invalid(&here, at(spec, "successPolicy").clone(), "requires indexed completion mode");
         } else if items(spec, "successPolicy.rules").is_empty() {
-            out.required(&here.child("rules"), "at least one rules must be specified when the successPolicy is specified");
+            out.required(
+                &here.child("rules"),
+                "at least one rules must be specified when the successPolicy is specified",
+            );
         }
     }
-    let supported: &[&str] = if has(spec, "podFailurePolicy") { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
+    let supported: &[&str] =
+        if has(spec, "podFailurePolicy") { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
     out.one_of(path, spec, "podReplacementPolicy", supported);
     pod::validate_template(out, at(spec, "template"), &path.child("template"));
     let here = path.child("template").child("spec").child("restartPolicy");
@@ -312,7 +316,9 @@ fn job_update(new: &Value, old: &Value, out: &mut Errors) {
     job_selector(out, now, &path);
     if text(now, "completionMode") != "Indexed" {
         out.immutable(&path, now, before, "completions");
-    } else if !same(at(now, "completions"), at(before, "completions")) && int(now, "completions") != int(now, "parallelism") {
+    } else if !same(at(now, "completions"), at(before, "completions"))
+        && int(now, "completions") != int(now, "parallelism")
+    {
         let detail = "can only be modified in tandem with spec.parallelism";
         out.invalid(&path.child("completions"), at(now, "completions").clone(), detail);
     }
@@ -339,7 +345,9 @@ fn job_status(new: &Value, old: &Value, out: &mut Errors) {
         out.not_negative(&path, status, field);
     }
     let holds = |object: &Value, kind: &str| {
-        items(object, "status.conditions").iter().any(|each| text(each, "type") == kind && text(each, "status") == "True")
+        items(object, "status.conditions")
+            .iter()
+            .any(|each| text(each, "type") == kind && text(each, "status") == "True")
     };
     for kind in ["Failed", "Complete", "FailureTarget"] {
         if holds(old, kind) && !holds(new, kind) {

@@ -89,7 +89,8 @@ const RUNTIME: Rules = Rules {
 const CLAIM: Rules = Rules {
     default: |ctx, object| {
         fill_map(object, "spec");
-        let list = if ctx.kind == "ResourceClaimTemplate" { "spec.spec.devices.requests" } else { "spec.devices.requests" };
+        let list =
+            if ctx.kind == "ResourceClaimTemplate" { "spec.spec.devices.requests" } else { "spec.devices.requests" };
         for request in super::tree::items_mut(object, list) {
             let target = if ctx.version == "v1beta1" { Some(request) } else { at_mut(request, "exactly") };
             if let Some(exact) = target {

@@ -258,7 +258,10 @@ const POLICY: Rules = Rules {
         }
         for (index, rule) in items(spec, "validations").iter().enumerate() {
             if text(rule, "expression").trim().is_empty() {
-                out.required(&path.child("validations").index(index).child("expression"), "expression is not specified");
+                out.required(
+                    &path.child("validations").index(index).child("expression"),
+                    "expression is not specified",
+                );
             }
         }
     },

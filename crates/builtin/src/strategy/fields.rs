@@ -83,9 +83,10 @@ pub fn field(group: &str, kind: &str, object: &Value, path: &str) -> Option<Opti
     let value = match (kind, path) {
         ("Pod", "spec.host") => text(object, "spec.nodeName").to_owned(),
         ("Pod", "spec.hostNetwork") => flag(object, path).to_string(),
-        ("Pod", "status.podIP" | "status.podIPs") => {
-            items(object, "status.podIPs").first().map_or(text(object, "status.podIP"), |first| text(first, "ip")).to_owned()
-        }
+        ("Pod", "status.podIP" | "status.podIPs") => items(object, "status.podIPs")
+            .first()
+            .map_or(text(object, "status.podIP"), |first| text(first, "ip"))
+            .to_owned(),
         ("Node", "spec.unschedulable") => flag(object, path).to_string(),
         ("Job", "status.successful") => int(object, "status.succeeded").unwrap_or(0).to_string(),
         ("ReplicationController", "status.replicas") => int(object, path).unwrap_or(0).to_string(),
@@ -115,7 +116,8 @@ mod tests {
 
     #[test]
     fn fields_are_read_and_unknown_labels_are_told_apart() {
-        let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n1"}, "status": {"podIPs": [{"ip": "10.0.0.1"}]}});
+        let pod =
+            json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n1"}, "status": {"podIPs": [{"ip": "10.0.0.1"}]}});
         let cases = [
             ("spec.nodeName", Some("n1")),
             ("spec.host", Some("n1")),

@@ -65,9 +65,7 @@ pub fn validate_metadata_update(new: &Value, old: &Value) -> Vec<FieldError> {
     if generation < int(old, "generation").unwrap_or(0) {
         out.invalid(&path.child("generation"), generation, "must not be decremented");
     }
-    for field in
-        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
-    {
+    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         out.immutable(&path, new, old, field);
     }
     changeable(&mut out, new, &path);
@@ -240,13 +238,22 @@ mod tests {
             (json!({}), false, "metadata.name: Required value: name or generateName is required"),
             (json!({"name": "a"}), true, "metadata.namespace: Required value"),
             (json!({"name": "a", "namespace": "n"}), false, "metadata.namespace: Forbidden: not allowed on this type"),
-            (json!({"name": "a", "generation": -1}), false,
-                "metadata.generation: Invalid value: -1: must be greater than or equal to 0"),
-            (json!({"name": "a", "finalizers": ["orphan", "foregroundDeletion"]}), false,
+            (
+                json!({"name": "a", "generation": -1}),
+                false,
+                "metadata.generation: Invalid value: -1: must be greater than or equal to 0",
+            ),
+            (
+                json!({"name": "a", "finalizers": ["orphan", "foregroundDeletion"]}),
+                false,
                 "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and \
-                 foregroundDeletion cannot be both set"),
-            (json!({"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]}), false,
-                "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty"),
+                 foregroundDeletion cannot be both set",
+            ),
+            (
+                json!({"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]}),
+                false,
+                "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty",
+            ),
         ];
         for (meta, namespaced, expected) in cases {
             assert_eq!(texts(&validate_metadata(&meta, NameRule::Subdomain, namespaced)), [expected]);
@@ -282,8 +289,14 @@ mod tests {
     fn selectors_select_by_label() {
         let labels = json!({"app": "web", "tier": "front"});
         assert!(selects(&json!({"matchLabels": {"app": "web"}}), &labels));
-        assert!(selects(&json!({"matchExpressions": [{"key": "tier", "operator": "In", "values": ["front"]},
-            {"key": "x", "operator": "DoesNotExist"}]}), &labels));
-        assert!(!selects(&json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}), &labels));
+        assert!(selects(
+            &json!({"matchExpressions": [{"key": "tier", "operator": "In", "values": ["front"]},
+            {"key": "x", "operator": "DoesNotExist"}]}),
+            &labels
+        ));
+        assert!(!selects(
+            &json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}),
+            &labels
+        ));
     }
 }

@@ -48,7 +48,8 @@ pub(crate) fn env_name(value: &str) -> Vec<String> {
     }
     if value.bytes().any(|byte| !(0x20..0x7f).contains(&byte) || byte == b'=') {
         return vec![
-            "a valid environment variable name must consist only of printable ASCII characters other than '='".to_owned(),
+            "a valid environment variable name must consist only of printable ASCII characters other than '='"
+                .to_owned(),
         ];
     }
     Vec::new()

@@ -351,7 +351,9 @@ const ADDRESS: Rules = Rules {
             out.required(&FieldPath::new("spec.parentRef"), "");
         }
     },
-    validate_update: |new, old, out| out.immutable(&FieldPath::new("spec"), at(new, "spec"), at(old, "spec"), "parentRef"),
+    validate_update: |new, old, out| {
+        out.immutable(&FieldPath::new("spec"), at(new, "spec"), at(old, "spec"), "parentRef")
+    },
     ..PLAIN
 };
 

@@ -43,7 +43,9 @@ pub fn has_status(group: &str, kind: &str) -> bool {
         ),
         "apps" => kind != "ControllerRevision",
         "batch" | "autoscaling" | "policy" | FLOW => true,
-        "apiextensions.k8s.io" | "apiregistration.k8s.io" | "internal.apiserver.k8s.io" | "storagemigration.k8s.io" => true,
+        "apiextensions.k8s.io" | "apiregistration.k8s.io" | "internal.apiserver.k8s.io" | "storagemigration.k8s.io" => {
+            true
+        }
         CERTIFICATES => matches!(kind, "CertificateSigningRequest" | "PodCertificateRequest"),
         NETWORKING => matches!(kind, "Ingress" | "ServiceCIDR"),
         STORAGE => kind == "VolumeAttachment",
@@ -125,7 +127,8 @@ mod tests {
 
     #[test]
     fn unscheduled_and_finished_pods_die_at_once() {
-        let running = json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}, "status": {"phase": "Running"}});
+        let running =
+            json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}, "status": {"phase": "Running"}});
         assert_eq!(default_grace("", "Pod", &running, None), Some(30));
         assert_eq!(default_grace("", "Pod", &running, Some(5)), Some(5));
         assert_eq!(default_grace("", "Pod", &running, Some(-3)), Some(1));

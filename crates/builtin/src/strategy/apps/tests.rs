@@ -1,7 +1,9 @@
 #![allow(clippy::unwrap_used)]
 use serde_json::{Value, json};
 
-use crate::strategy::{Context, default, prepare_create, prepare_status, prepare_update, validate_create, validate_update};
+use crate::strategy::{
+    Context, default, prepare_create, prepare_status, prepare_update, validate_create, validate_update,
+};
 
 fn ctx(kind: &'static str) -> Context<'static> {
     Context { group: "apps", version: "v1", kind, now: "2026-01-02T03:04:05Z" }
@@ -23,7 +25,11 @@ fn texts(kind: &'static str, object: &Value) -> Vec<String> {
 #[test]
 fn defaults_are_filled_in() {
     let cases = [
-        ("Deployment", "/spec/strategy", json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}})),
+        (
+            "Deployment",
+            "/spec/strategy",
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}),
+        ),
         ("Deployment", "/spec/replicas", json!(1)),
         ("Deployment", "/spec/progressDeadlineSeconds", json!(600)),
         ("Deployment", "/spec/revisionHistoryLimit", json!(10)),
@@ -32,8 +38,16 @@ fn defaults_are_filled_in() {
         ("ReplicaSet", "/status", json!({"replicas": 0})),
         ("StatefulSet", "/spec/updateStrategy", json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}})),
         ("StatefulSet", "/spec/podManagementPolicy", json!("OrderedReady")),
-        ("StatefulSet", "/spec/persistentVolumeClaimRetentionPolicy", json!({"whenDeleted": "Retain", "whenScaled": "Retain"})),
-        ("DaemonSet", "/spec/updateStrategy", json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}})),
+        (
+            "StatefulSet",
+            "/spec/persistentVolumeClaimRetentionPolicy",
+            json!({"whenDeleted": "Retain", "whenScaled": "Retain"}),
+        ),
+        (
+            "DaemonSet",
+            "/spec/updateStrategy",
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
+        ),
     ];
     for (kind, path, expected) in cases {
         assert_eq!(workload(kind, json!({})).pointer(path), Some(&expected), "{kind} {path}");
@@ -56,23 +70,51 @@ fn good_workloads_pass() {
 fn bad_workloads_are_refused_with_the_known_words() {
     let cases = [
         ("Deployment", json!({"replicas": -1}), "spec.replicas: Invalid value: -1: must be greater than or equal to 0"),
-        ("Deployment", json!({"strategy": {"rollingUpdate": {"maxSurge": -1}}}),
-            "spec.strategy.rollingUpdate.maxSurge: Invalid value: -1: must be greater than or equal to 0"),
-        ("Deployment", json!({"selector": {"matchLabels": {"app": "other"}}}),
-            "spec.template.metadata.labels: Invalid value: {\"app\":\"w\"}: `selector` does not match template `labels`"),
-        ("Deployment", json!({"selector": {}}), "spec.selector: Invalid value: {}: empty selector is invalid for deployment"),
-        ("Deployment", json!({"strategy": {"type": "Recreate", "rollingUpdate": {}}}),
-            "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"),
-        ("Deployment", json!({"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}}),
-            "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0"),
-        ("Deployment", json!({"strategy": {"rollingUpdate": {"maxUnavailable": "101%"}}}),
-            "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"101%\": must not be greater than 100%"),
-        ("Deployment", json!({"minReadySeconds": 600}),
-            "spec.progressDeadlineSeconds: Invalid value: 600: must be greater than minReadySeconds"),
-        ("StatefulSet", json!({"podManagementPolicy": "Odd"}),
-            "spec.podManagementPolicy: Invalid value: \"Odd\": must be 'OrderedReady' or 'Parallel'"),
-        ("DaemonSet", json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 0}}}),
-            "spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 when maxSurge is 0"),
+        (
+            "Deployment",
+            json!({"strategy": {"rollingUpdate": {"maxSurge": -1}}}),
+            "spec.strategy.rollingUpdate.maxSurge: Invalid value: -1: must be greater than or equal to 0",
+        ),
+        (
+            "Deployment",
+            json!({"selector": {"matchLabels": {"app": "other"}}}),
+            "spec.template.metadata.labels: Invalid value: {\"app\":\"w\"}: `selector` does not match template `labels`",
+        ),
+        (
+            "Deployment",
+            json!({"selector": {}}),
+            "spec.selector: Invalid value: {}: empty selector is invalid for deployment",
+        ),
+        (
+            "Deployment",
+            json!({"strategy": {"type": "Recreate", "rollingUpdate": {}}}),
+            "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'",
+        ),
+        (
+            "Deployment",
+            json!({"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}}),
+            "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0",
+        ),
+        (
+            "Deployment",
+            json!({"strategy": {"rollingUpdate": {"maxUnavailable": "101%"}}}),
+            "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"101%\": must not be greater than 100%",
+        ),
+        (
+            "Deployment",
+            json!({"minReadySeconds": 600}),
+            "spec.progressDeadlineSeconds: Invalid value: 600: must be greater than minReadySeconds",
+        ),
+        (
+            "StatefulSet",
+            json!({"podManagementPolicy": "Odd"}),
+            "spec.podManagementPolicy: Invalid value: \"Odd\": must be 'OrderedReady' or 'Parallel'",
+        ),
+        (
+            "DaemonSet",
+            json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 0}}}),
+            "spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 when maxSurge is 0",
+        ),
         ("ControllerRevision", json!({}), "data: Required value: data is mandatory"),
     ];
     for (kind, spec, expected) in cases {
@@ -102,9 +144,11 @@ fn selectors_and_most_of_a_stateful_set_never_change() {
     new["spec"]["replicas"] = json!(5);
     assert!(validate_update(&ctx("StatefulSet"), &new, &old).is_empty());
     new["spec"]["serviceName"] = json!("b");
-    assert!(validate_update(&ctx("StatefulSet"), &new, &old)[0]
-        .to_string()
-        .starts_with("spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals',"));
+    assert!(
+        validate_update(&ctx("StatefulSet"), &new, &old)[0]
+            .to_string()
+            .starts_with("spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals',")
+    );
 }
 
 #[test]

@@ -101,9 +101,7 @@ fn number(text: &str, names: &[&str], first: u32) -> Result<u32, String> {
     match text.parse::<i64>() {
         Ok(number) if number < 0 => Err(format!("negative number ({number}) not allowed: {text}")),
         Ok(number) => Ok(u32::try_from(number).unwrap_or(u32::MAX)),
-        Err(_) => {
-            Err(format!("failed to parse int from {text}: strconv.Atoi: parsing \"{text}\": invalid syntax"))
-        }
+        Err(_) => Err(format!("failed to parse int from {text}: strconv.Atoi: parsing \"{text}\": invalid syntax")),
     }
 }
 

@@ -36,8 +36,14 @@ fn a_job_selects_its_pods_by_its_uid() {
         made["spec"]["template"]["metadata"]["labels"],
         json!({"batch.kubernetes.io/controller-uid": "u-1", "batch.kubernetes.io/job-name": "j", "controller-uid": "u-1", "job-name": "j"})
     );
-    for (field, value) in [("completions", json!(1)), ("parallelism", json!(1)), ("backoffLimit", json!(6)),
-        ("completionMode", json!("NonIndexed")), ("suspend", json!(false)), ("podReplacementPolicy", json!("TerminatingOrFailed"))] {
+    for (field, value) in [
+        ("completions", json!(1)),
+        ("parallelism", json!(1)),
+        ("backoffLimit", json!(6)),
+        ("completionMode", json!("NonIndexed")),
+        ("suspend", json!(false)),
+        ("podReplacementPolicy", json!("TerminatingOrFailed")),
+    ] {
         assert_eq!(made["spec"][field], value, "{field}");
     }
     assert_eq!(texts("Job", &made), Vec::<String>::new());
@@ -48,11 +54,15 @@ fn a_job_selects_its_pods_by_its_uid() {
 fn bad_jobs_are_refused_with_the_known_words() {
     let cases = [
         (json!({"backoffLimit": -1}), "spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0"),
-        (json!({"completionMode": "Indexed", "parallelism": 1}), "spec.completions: Required value: when completion mode is Indexed"),
-        (json!({"manualSelector": true}),
-            "spec.selector: Required value"),
-        (json!({"podFailurePolicy": {"rules": [{"action": "Ignore"}]}}),
-            "spec.podFailurePolicy.rules[0]: Invalid value: specifying one of OnExitCodes and OnPodConditions is required"),
+        (
+            json!({"completionMode": "Indexed", "parallelism": 1}),
+            "spec.completions: Required value: when completion mode is Indexed",
+        ),
+        (json!({"manualSelector": true}), "spec.selector: Required value"),
+        (
+            json!({"podFailurePolicy": {"rules": [{"action": "Ignore"}]}}),
+            "spec.podFailurePolicy.rules[0]: Invalid value: specifying one of OnExitCodes and OnPodConditions is required",
+        ),
     ];
     for (spec, expected) in cases {
         assert_eq!(texts("Job", &job(spec))[0], expected);
@@ -89,12 +99,19 @@ fn cron_jobs_are_defaulted_and_judged() {
     assert_eq!(made["spec"]["failedJobsHistoryLimit"], 1);
     assert_eq!(texts("CronJob", &made), Vec::<String>::new());
     let cases = [
-        (json!({"schedule": "junk"}), "spec.schedule: Invalid value: \"junk\": expected exactly 5 fields, found 1: [junk]"),
-        (json!({"schedule": "TZ=UTC * * * * *"}),
-            "spec.schedule: Invalid value: \"TZ=UTC * * * * *\": cannot use TZ or CRON_TZ in schedule, use timeZone field instead"),
+        (
+            json!({"schedule": "junk"}),
+            "spec.schedule: Invalid value: \"junk\": expected exactly 5 fields, found 1: [junk]",
+        ),
+        (
+            json!({"schedule": "TZ=UTC * * * * *"}),
+            "spec.schedule: Invalid value: \"TZ=UTC * * * * *\": cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
+        ),
         (json!({"timeZone": ""}), "spec.timeZone: Invalid value: \"\": timeZone must be nil or non-empty string"),
-        (json!({"concurrencyPolicy": "Both"}),
-            "spec.concurrencyPolicy: Unsupported value: \"Both\": supported values: \"Allow\", \"Forbid\", \"Replace\""),
+        (
+            json!({"concurrencyPolicy": "Both"}),
+            "spec.concurrencyPolicy: Unsupported value: \"Both\": supported values: \"Allow\", \"Forbid\", \"Replace\"",
+        ),
     ];
     for (spec, expected) in cases {
         assert_eq!(texts("CronJob", &cron(spec)), [expected]);

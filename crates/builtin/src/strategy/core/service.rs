@@ -6,9 +6,7 @@ use atoll_meta::FieldPath;
 use serde_json::{Value, json};
 
 use crate::strategy::errors::Errors;
-use crate::strategy::tree::{
-    at, fill, fill_map, fill_text, has, int, items, items_mut, keep, remove, same, set, text,
-};
+use crate::strategy::tree::{at, fill, fill_map, fill_text, has, int, items, items_mut, keep, remove, same, set, text};
 use crate::strategy::{PLAIN, Rules, metadata, name, pod};
 
 const MAX_AFFINITY: i64 = 86_400;
@@ -24,11 +22,17 @@ pub(super) const SERVICE: Rules = Rules {
     validate,
     validate_update: |new, old, out| {
         addresses_kept(new, old, out);
-        if is(new, "LoadBalancer") && is(old, "LoadBalancer") && !same(at(new, "spec.loadBalancerClass"), at(old, "spec.loadBalancerClass")) {
+        if is(new, "LoadBalancer")
+            && is(old, "LoadBalancer")
+            && !same(at(new, "spec.loadBalancerClass"), at(old, "spec.loadBalancerClass"))
+        {
             let value = at(new, "spec.loadBalancerClass").clone();
             out.invalid(&FieldPath::new("spec.loadBalancerClass"), value, "may not change once set");
         }
-        if needs_health_check(new) && needs_health_check(old) && !same(at(new, "spec.healthCheckNodePort"), at(old, "spec.healthCheckNodePort")) {
+        if needs_health_check(new)
+            && needs_health_check(old)
+            && !same(at(new, "spec.healthCheckNodePort"), at(old, "spec.healthCheckNodePort"))
+        {
             out.forbidden(&FieldPath::new("spec.healthCheckNodePort"), "field is immutable");
         }
         validate(new, out);
@@ -193,8 +197,7 @@ fn keep_allocated(new: &mut Value, old: &Value) {
     if needs_node_port(old) && needs_node_port(new) {
         let named: BTreeSet<i64> = items(new, "spec.ports").iter().filter_map(|port| int(port, "nodePort")).collect();
         for port in items_mut(new, "spec.ports") {
-            let same_name =
-                items(old, "spec.ports").iter().find(|before| text(before, "name") == text(port, "name"));
+            let same_name = items(old, "spec.ports").iter().find(|before| text(before, "name") == text(port, "name"));
             let before = same_name.and_then(|before| int(before, "nodePort")).filter(|number| !named.contains(number));
             if let Some(number) = before.filter(|_| !has(port, "nodePort")) {
                 set(port, "nodePort", number);

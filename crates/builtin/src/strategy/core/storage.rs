@@ -5,7 +5,9 @@ use atoll_meta::quantity::Quantity;
 use serde_json::Value;
 
 use crate::strategy::errors::{Errors, IMMUTABLE, NOT_POSITIVE};
-use crate::strategy::tree::{at, at_mut, entries, fill, fill_map, fill_text, has, items, keep, remove, same, set, text};
+use crate::strategy::tree::{
+    at, at_mut, entries, fill, fill_map, fill_text, has, items, keep, remove, same, set, text,
+};
 use crate::strategy::{PLAIN, Rules, amount, metadata, name, pod};
 
 const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
@@ -175,7 +177,10 @@ fn volume_source(out: &mut Errors, object: &Value, path: &FieldPath) {
     if kind == "local" && !has(object, "spec.nodeAffinity") {
         out.required(&path.child("nodeAffinity"), "Local volume requires node affinity");
     }
-    if kind == "hostPath" && text(first, "path") == "/" && text(object, "spec.persistentVolumeReclaimPolicy") == "Recycle" {
+    if kind == "hostPath"
+        && text(first, "path") == "/"
+        && text(object, "spec.persistentVolumeReclaimPolicy") == "Recycle"
+    {
         let detail = "may not be 'recycle' for a hostPath mount of '/'";
         out.forbidden(&path.child("persistentVolumeReclaimPolicy"), detail);
     }

@@ -4,7 +4,9 @@ use atoll_meta::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use crate::strategy::amount;
-use crate::strategy::tree::{at, at_mut, fill, fill_map, fill_number, fill_text, flag, has, int, items_mut, keep, map, set, text};
+use crate::strategy::tree::{
+    at, at_mut, fill, fill_map, fill_number, fill_text, flag, has, int, items_mut, keep, map, set, text,
+};
 
 /// Defaults of a pod itself, beyond those of its spec.
 pub(super) fn pod(object: &mut Value) {
@@ -254,8 +256,8 @@ fn downward_file(file: &mut Value) {
 
 /// `latest`, named or implied, is always pulled again. An image that cannot be read has no tag.
 pub(super) fn pull_policy(image: &str) -> &'static str {
-    let well_formed = !image.is_empty()
-        && image.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:@".contains(&byte));
+    let well_formed =
+        !image.is_empty() && image.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:@".contains(&byte));
     let (name, digest) = match image.split_once('@') {
         Some((name, digest)) => (name, Some(digest)),
         None => (image, None),

@@ -110,7 +110,10 @@ pub(crate) fn validate_template(out: &mut Errors, template: &Value, path: &Field
     metadata::annotations(out, at(template, "metadata.annotations"), &path.child("annotations"));
     spec::validate(out, at(template, "spec"), &path.child("spec"), None);
     if !items(template, "spec.ephemeralContainers").is_empty() {
-        out.forbidden(&path.child("spec").child("ephemeralContainers"), "ephemeral containers not allowed in pod template");
+        out.forbidden(
+            &path.child("spec").child("ephemeralContainers"),
+            "ephemeral containers not allowed in pod template",
+        );
     }
 }
 

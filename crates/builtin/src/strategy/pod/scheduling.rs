@@ -118,7 +118,8 @@ pub(crate) fn tolerations(out: &mut Errors, list: &[Value], path: &FieldPath) {
         let (key, operator) = (text(toleration, "key"), text(toleration, "operator"));
         if key.is_empty() {
             if operator != "Exists" {
-                let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+                let detail =
+                    "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
                 out.invalid(&here.child("operator"), operator, detail);
             }
         } else {
@@ -165,7 +166,9 @@ pub(super) fn spread(out: &mut Errors, list: &[Value], path: &FieldPath) {
         if !matches!(action, "DoNotSchedule" | "ScheduleAnyway") {
             out.not_supported(&here.child("whenUnsatisfiable"), action, &["DoNotSchedule", "ScheduleAnyway"]);
         }
-        if list[index + 1..].iter().any(|other| text(other, "topologyKey") == key && text(other, "whenUnsatisfiable") == action)
+        if list[index + 1..]
+            .iter()
+            .any(|other| text(other, "topologyKey") == key && text(other, "whenUnsatisfiable") == action)
         {
             out.duplicate(&here.child("{topologyKey, whenUnsatisfiable}"), format!("{{{key}, {action}}}"));
         }

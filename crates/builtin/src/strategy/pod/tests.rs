@@ -1,7 +1,9 @@
 #![allow(clippy::unwrap_used)]
 use serde_json::{Value, json};
 
-use crate::strategy::{Context, default, prepare_create, prepare_status, validate_create, validate_status, validate_update};
+use crate::strategy::{
+    Context, default, prepare_create, prepare_status, validate_create, validate_status, validate_update,
+};
 
 const POD: Context = Context { group: "", version: "v1", kind: "Pod", now: "2026-01-02T03:04:05Z" };
 
@@ -21,7 +23,8 @@ fn texts(object: &Value) -> Vec<String> {
 
 #[test]
 fn a_bare_pod_gets_all_its_defaults() {
-    let mut given = pod(json!({"serviceAccount": "sa", "volumes": [{"name": "v"}, {"name": "s", "secret": {"secretName": "x"}}],
+    let mut given =
+        pod(json!({"serviceAccount": "sa", "volumes": [{"name": "v"}, {"name": "s", "secret": {"secretName": "x"}}],
         "containers": [{"name": "c", "image": "nginx:1.2", "ports": [{"containerPort": 80}],
             "livenessProbe": {"httpGet": {"port": 80}},
             "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
@@ -118,44 +121,88 @@ fn bad_pods_are_refused_with_the_known_words() {
     let cases = [
         (json!({}), "spec.containers: Required value"),
         (json!({"containers": [{"name": "c"}]}), "spec.containers[0].image: Required value"),
-        (json!({"containers": [{"name": "c", "image": "i"}, {"name": "c", "image": "i"}]}),
-            "spec.containers[1].name: Duplicate value: \"c\""),
-        (with(json!({"restartPolicy": "Sometimes"})),
-            "spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"OnFailure\", \"Never\""),
-        (with(json!({"activeDeadlineSeconds": 0})),
-            "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive"),
-        (with(json!({"volumes": [{"name": "v", "hostPath": {"path": "/a/../b"}}]})),
-            "spec.volumes[0].hostPath.path: Invalid value: \"/a/../b\": must not contain '..'"),
-        (with(json!({"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]})),
-            "spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type"),
-        (with(json!({"dnsPolicy": "None"})),
-            "spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"),
-        (with(json!({"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]})),
-            "spec.tolerations[0].operator: Invalid value: \"b\": value must be empty when `operator` is 'Exists'"),
-        (with(json!({"hostNetwork": true, "containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 1, "hostPort": 2}]}]})),
-            "spec.containers[0].ports[0].hostPort: Invalid value: 2: must match `containerPort` when `hostNetwork` is true"),
-        (with(json!({"ephemeralContainers": [{"name": "e", "image": "i"}]})),
-            "spec.ephemeralContainers: Forbidden: cannot be set on create"),
-        (with(json!({"initContainers": [{"name": "x", "image": "i", "livenessProbe": {"exec": {"command": ["x"]}}}]})),
-            "spec.initContainers[0].livenessProbe: Forbidden: may not be set for init containers without restartPolicy=Always"),
-        (inside(json!({"ports": [{"containerPort": 70000}]})),
-            "spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive"),
-        (inside(json!({"ports": [{"containerPort": 1, "protocol": "HTTP"}]})),
-            "spec.containers[0].ports[0].protocol: Unsupported value: \"HTTP\": supported values: \"SCTP\", \"TCP\", \"UDP\""),
-        (inside(json!({"volumeMounts": [{"name": "nope", "mountPath": "/x"}]})),
-            "spec.containers[0].volumeMounts[0].name: Not found: \"nope\""),
-        (inside(json!({"livenessProbe": {"exec": {"command": ["x"]}, "successThreshold": 2}})),
-            "spec.containers[0].livenessProbe.successThreshold: Invalid value: 2: must be 1"),
-        (inside(json!({"readinessProbe": {}})),
-            "spec.containers[0].readinessProbe: Required value: must specify a handler type"),
-        (inside(json!({"imagePullPolicy": "Maybe"})),
-            "spec.containers[0].imagePullPolicy: Unsupported value: \"Maybe\": supported values: \"Always\", \"IfNotPresent\", \"Never\""),
-        (inside(json!({"env": [{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]})),
-            "spec.containers[0].env[0].valueFrom: Invalid value: \"\": may not be specified when `value` is not empty"),
-        (inside(json!({"image": " i"})),
-            "spec.containers[0].image: Invalid value: \" i\": must not have leading or trailing whitespace"),
-        (inside(json!({"securityContext": {"runAsUser": -1}})),
-            "spec.containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive"),
+        (
+            json!({"containers": [{"name": "c", "image": "i"}, {"name": "c", "image": "i"}]}),
+            "spec.containers[1].name: Duplicate value: \"c\"",
+        ),
+        (
+            with(json!({"restartPolicy": "Sometimes"})),
+            "spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"OnFailure\", \"Never\"",
+        ),
+        (
+            with(json!({"activeDeadlineSeconds": 0})),
+            "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive",
+        ),
+        (
+            with(json!({"volumes": [{"name": "v", "hostPath": {"path": "/a/../b"}}]})),
+            "spec.volumes[0].hostPath.path: Invalid value: \"/a/../b\": must not contain '..'",
+        ),
+        (
+            with(json!({"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]})),
+            "spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type",
+        ),
+        (
+            with(json!({"dnsPolicy": "None"})),
+            "spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None",
+        ),
+        (
+            with(json!({"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]})),
+            "spec.tolerations[0].operator: Invalid value: \"b\": value must be empty when `operator` is 'Exists'",
+        ),
+        (
+            with(
+                json!({"hostNetwork": true, "containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 1, "hostPort": 2}]}]}),
+            ),
+            "spec.containers[0].ports[0].hostPort: Invalid value: 2: must match `containerPort` when `hostNetwork` is true",
+        ),
+        (
+            with(json!({"ephemeralContainers": [{"name": "e", "image": "i"}]})),
+            "spec.ephemeralContainers: Forbidden: cannot be set on create",
+        ),
+        (
+            with(
+                json!({"initContainers": [{"name": "x", "image": "i", "livenessProbe": {"exec": {"command": ["x"]}}}]}),
+            ),
+            "spec.initContainers[0].livenessProbe: Forbidden: may not be set for init containers without restartPolicy=Always",
+        ),
+        (
+            inside(json!({"ports": [{"containerPort": 70000}]})),
+            "spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive",
+        ),
+        (
+            inside(json!({"ports": [{"containerPort": 1, "protocol": "HTTP"}]})),
+            "spec.containers[0].ports[0].protocol: Unsupported value: \"HTTP\": supported values: \"SCTP\", \"TCP\", \"UDP\"",
+        ),
+        (
+            inside(json!({"volumeMounts": [{"name": "nope", "mountPath": "/x"}]})),
+            "spec.containers[0].volumeMounts[0].name: Not found: \"nope\"",
+        ),
+        (
+            inside(json!({"livenessProbe": {"exec": {"command": ["x"]}, "successThreshold": 2}})),
+            "spec.containers[0].livenessProbe.successThreshold: Invalid value: 2: must be 1",
+        ),
+        (
+            inside(json!({"readinessProbe": {}})),
+            "spec.containers[0].readinessProbe: Required value: must specify a handler type",
+        ),
+        (
+            inside(json!({"imagePullPolicy": "Maybe"})),
+            "spec.containers[0].imagePullPolicy: Unsupported value: \"Maybe\": supported values: \"Always\", \"IfNotPresent\", \"Never\"",
+        ),
+        (
+            inside(
+                json!({"env": [{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}),
+            ),
+            "spec.containers[0].env[0].valueFrom: Invalid value: \"\": may not be specified when `value` is not empty",
+        ),
+        (
+            inside(json!({"image": " i"})),
+            "spec.containers[0].image: Invalid value: \" i\": must not have leading or trailing whitespace",
+        ),
+        (
+            inside(json!({"securityContext": {"runAsUser": -1}})),
+            "spec.containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive",
+        ),
     ];
     for (spec, expected) in cases {
         assert_eq!(texts(&pod(spec)), [expected]);
@@ -173,10 +220,15 @@ fn only_images_deadlines_and_tolerations_may_change() {
     assert!(change("/spec/containers/0/image", json!("nginx:2")).is_empty());
     let refused = change("/spec/dnsPolicy", json!("Default"));
     assert_eq!(refused.len(), 1);
-    assert!(refused[0].starts_with("spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"));
+    assert!(
+        refused[0]
+            .starts_with("spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,")
+    );
     let more = json!([{"name": "c", "image": "i"}, {"name": "d", "image": "i"}]);
-    assert!(change("/spec/containers", more)
-        .contains(&"spec.containers: Forbidden: pod updates may not add or remove containers".to_owned()));
+    assert!(
+        change("/spec/containers", more)
+            .contains(&"spec.containers: Forbidden: pod updates may not add or remove containers".to_owned())
+    );
 }
 
 #[test]
