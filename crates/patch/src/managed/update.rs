@@ -57,7 +57,10 @@ pub(super) fn put(object: &mut Value, list: Option<Value>) {
 /// Whose entries count: those the client sent, or those of the live object.
 enum Source<'v> {
     None,
+    /// What the client sent differs from what is known.
     Sent(Value),
+    /// What the client sent is what is known.
+    Returned(Value),
     Live(&'v Value),
 }
 
@@ -69,7 +72,7 @@ impl<'v> Source<'v> {
             return Self::None;
         }
         if known == Some(&sent) {
-            return live;
+            return Self::Returned(sent);
         }
         let valid = |list: &Value| entry::decode(list.as_array().cloned().unwrap_or_default()).is_ok_and(|list| !list.is_empty());
         if valid(&sent) { Self::Sent(sent) } else { live }
@@ -86,7 +89,7 @@ impl<'v> Source<'v> {
     fn list(&self) -> &[Value] {
         let list = match self {
             Self::None => None,
-            Self::Sent(list) => list.as_array(),
+            Self::Sent(list) | Self::Returned(list) => list.as_array(),
             Self::Live(list) => list.as_array(),
         };
         list.map(Vec::as_slice).unwrap_or_default()
@@ -102,7 +105,7 @@ impl<'v> Source<'v> {
     fn into_list(self) -> Option<Value> {
         match self {
             Self::None => None,
-            Self::Sent(list) => Some(list),
+            Self::Sent(list) | Self::Returned(list) => Some(list),
             Self::Live(list) => Some(list.clone()),
         }
     }
