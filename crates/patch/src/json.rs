@@ -27,7 +27,8 @@ pub fn json_patch(target: &Value, patch: &Value) -> Result<Value, PatchError> {
 
 /// Checks the shape the original's decoder checks before it looks at the object.
 fn decode(patch: &Value) -> Result<&[Value], PatchError> {
-    let malformed = |what: String| PatchError::Malformed(format!("error decoding patch: json: cannot unmarshal {what}"));
+    let malformed =
+        |what: String| PatchError::Malformed(format!("error decoding patch: json: cannot unmarshal {what}"));
     let Value::Array(operations) = patch else {
         let kind = show::json_kind(patch);
         return Err(malformed(format!("{kind} into Go value of type []handlers.jsonPatchOp")));

@@ -26,8 +26,14 @@ fn fields_the_manager_no_longer_lists_are_removed() {
             (json!({"list": [{"id": "k", "v": 1}, {"id": "l"}]}), json!({"list": [{"id": "k", "v": 1}, {"id": "l"}]})),
             (json!({"list": [{"id": "k"}]}), json!({"list": [{"id": "k"}]})),
         ],
-        &[(json!({"map": {"x": "1", "y": "2"}}), json!({"map": {"x": "1", "y": "2"}})), (json!({"map": {"y": "2"}}), json!({"map": {"y": "2"}}))],
-        &[(json!({"atom": {"x": "1", "y": "2"}}), json!({"atom": {"x": "1", "y": "2"}})), (json!({"atom": {"y": "3"}}), json!({"atom": {"y": "3"}}))],
+        &[
+            (json!({"map": {"x": "1", "y": "2"}}), json!({"map": {"x": "1", "y": "2"}})),
+            (json!({"map": {"y": "2"}}), json!({"map": {"y": "2"}})),
+        ],
+        &[
+            (json!({"atom": {"x": "1", "y": "2"}}), json!({"atom": {"x": "1", "y": "2"}})),
+            (json!({"atom": {"y": "3"}}), json!({"atom": {"y": "3"}})),
+        ],
         &[
             (json!({"free": {"x": {"y": 1}, "z": [1]}}), json!({"free": {"x": {"y": 1}, "z": [1]}})),
             (json!({"free": {"z": [2]}}), json!({"free": {"z": [2]}})),
@@ -37,8 +43,14 @@ fn fields_the_manager_no_longer_lists_are_removed() {
             (json!({"structs": {"s": {"w": 2}}}), json!({"structs": {"s": {"w": 2}}})),
         ],
         &[
-            (json!({"list": [{"id": "k", "inner": [{"id": "1", "v": 1}, {"id": "2"}]}]}), json!({"list": [{"id": "k", "inner": [{"id": "1", "v": 1}, {"id": "2"}]}]})),
-            (json!({"list": [{"id": "k", "inner": [{"id": "2"}]}]}), json!({"list": [{"id": "k", "inner": [{"id": "2"}]}]})),
+            (
+                json!({"list": [{"id": "k", "inner": [{"id": "1", "v": 1}, {"id": "2"}]}]}),
+                json!({"list": [{"id": "k", "inner": [{"id": "1", "v": 1}, {"id": "2"}]}]}),
+            ),
+            (
+                json!({"list": [{"id": "k", "inner": [{"id": "2"}]}]}),
+                json!({"list": [{"id": "k", "inner": [{"id": "2"}]}]}),
+            ),
         ],
         &[(json!({"array": [1, 2]}), json!({"array": [1, 2]})), (json!({"array": [3]}), json!({"array": [3]}))],
     ];
@@ -120,7 +132,8 @@ fn one_conflict_has_a_message_of_its_own() {
     world.update("creator", json!({}));
     world.update_at("scaler", "scale", object(json!({"a": 1})));
     let error = world.apply("m", json!({"a": 2})).unwrap_err();
-    let text = "Apply failed with 1 conflict: conflict with \"scaler\" with subresource \"scale\" using x.io/v1: .spec.a";
+    let text =
+        "Apply failed with 1 conflict: conflict with \"scaler\" with subresource \"scale\" using x.io/v1: .spec.a";
     assert_eq!(error.to_string(), text);
 }
 
@@ -191,7 +204,8 @@ fn kubectl_takes_over_what_it_applied_from_the_client() {
     let applied = object(json!({"a": 1, "b": 1}));
     let client_side = |spec: Value| {
         let mut new = object(spec);
-        new["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/last-applied-configuration": applied.to_string()});
+        new["metadata"]["annotations"] =
+            json!({"kubectl.kubernetes.io/last-applied-configuration": applied.to_string()});
         new
     };
     let mut world = World::default();
@@ -203,7 +217,8 @@ fn kubectl_takes_over_what_it_applied_from_the_client() {
     assert!(world.apply("other", json!({"a": 5})).is_err());
     world.apply("kubectl", json!({"a": 5})).unwrap();
     assert_eq!(world.spec(), json!({"a": 5, "b": 2}));
-    let annotation = &world.live.as_ref().unwrap()["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"];
+    let annotation =
+        &world.live.as_ref().unwrap()["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"];
     let recorded: Value = serde_json::from_str(annotation.as_str().unwrap()).unwrap();
     assert_eq!(recorded, object(json!({"a": 5})));
 }
@@ -227,7 +242,8 @@ fn finalizers_and_owners_merge_even_where_the_schema_is_silent_about_metadata() 
     let config = |finalizer: &str, owner: &str| {
         let mut config = object(json!({}));
         config["metadata"]["finalizers"] = json!([finalizer]);
-        config["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "Pod", "name": owner, "uid": owner}]);
+        config["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "v1", "kind": "Pod", "name": owner, "uid": owner}]);
         config
     };
     let mut world = World::default();
@@ -250,7 +266,11 @@ fn status_is_not_owned_through_the_object_itself() {
 #[test]
 fn configurations_that_do_not_fit_are_refused() {
     let table: &[(Value, u16, &str)] = &[
-        (json!({"apiVersion": "x.io/v2", "kind": "Thing", "metadata": {"name": "n"}}), 400, "invalid object type: x.io/v2, Kind=Thing"),
+        (
+            json!({"apiVersion": "x.io/v2", "kind": "Thing", "metadata": {"name": "n"}}),
+            400,
+            "invalid object type: x.io/v2, Kind=Thing",
+        ),
         (
             json!({"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "n", "managedFields": []}}),
             400,

@@ -52,7 +52,10 @@ fn structs_that_are_always_there_are_not_owned_themselves() {
 #[test]
 fn custom_objects_own_every_level() {
     let expected = json!({"f:spec": {".": {}, "f:a": {}, "f:set": {".": {}, "v:\"x\"": {}}, "f:array": {}}});
-    assert_eq!(create(Some(kinds::custom()), "x.io/v1", object(json!({"a": 1, "set": ["x"], "array": [1, 2]}))), expected);
+    assert_eq!(
+        create(Some(kinds::custom()), "x.io/v1", object(json!({"a": 1, "set": ["x"], "array": [1, 2]}))),
+        expected
+    );
     let expected = json!({"f:spec": {".": {}, "f:a": {".": {}, "f:b": {}}, "f:set": {}}});
     assert_eq!(create(None, "x.io/v1", object(json!({"a": {"b": 1}, "set": ["x"]}))), expected);
 }
@@ -86,7 +89,8 @@ fn only_the_writer_gets_a_new_time() {
     world.update("m", json!({"a": 1, "b": 1}));
     world.minute = 3;
     world.update("n", json!({"a": 2, "b": 1}));
-    let times: Vec<(Value, Value)> = world.entries().iter().map(|entry| (entry["manager"].clone(), entry["time"].clone())).collect();
+    let times: Vec<(Value, Value)> =
+        world.entries().iter().map(|entry| (entry["manager"].clone(), entry["time"].clone())).collect();
     assert_eq!(times, [(json!("m"), json!("2024-01-01T00:00:00Z")), (json!("n"), json!("2024-01-01T00:03:00Z"))]);
 }
 
@@ -164,6 +168,19 @@ fn entries_of_a_client_replace_those_of_the_object_but_not_through_subresources(
 }
 
 #[test]
+fn of_equal_entries_the_last_one_counts_however_many_a_client_sends() {
+    let entry = |field: String| json!({"manager": "x", "operation": "Update", "apiVersion": "x.io/v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {field: {}}}});
+    let mut world = World::default();
+    world.update("m", json!({"a": 1, "b": 1}));
+    let mut new = object(json!({"a": 1, "b": 2}));
+    let many: Vec<Value> = (0..20_000).map(|at| entry(format!("f:k{at}"))).chain([entry("f:a".into())]).collect();
+    new["metadata"]["managedFields"] = many.into();
+    world.update_at("n", "", new);
+    assert_eq!(world.owned("x"), [".a"]);
+    assert_eq!(world.owned("n"), [".b"]);
+}
+
+#[test]
 fn the_oldest_updaters_are_merged() {
     let mut world = World::default();
     for at in 0..14 {
@@ -175,7 +192,10 @@ fn the_oldest_updaters_are_merged() {
     assert_eq!(entries.len(), 10);
     assert_eq!(entries[0]["manager"], "ancient-changes");
     assert_eq!(entries[0]["time"], "2024-01-01T00:04:00Z");
-    assert_eq!(world.owned("ancient-changes"), ["", ".map", ".map.k00", ".map.k01", ".map.k02", ".map.k03", ".map.k04"]);
+    assert_eq!(
+        world.owned("ancient-changes"),
+        ["", ".map", ".map.k00", ".map.k01", ".map.k02", ".map.k03", ".map.k04"]
+    );
 }
 
 #[test]
@@ -201,7 +221,10 @@ fn a_write_without_a_manager_is_recorded_as_unknown() {
 fn repeated_keys_are_owned_as_a_whole() {
     let mut world = World::default();
     world.update("m", json!({"list": [{"id": "k", "v": 1}, {"id": "k", "v": 2}, {"id": "l"}]}));
-    assert_eq!(world.owned("m"), ["", ".list", ".list[id=\"k\",zone=\"z\"]", ".list[id=\"l\",zone=\"z\"]", ".list[id=\"l\",zone=\"z\"].id"]);
+    assert_eq!(
+        world.owned("m"),
+        ["", ".list", ".list[id=\"k\",zone=\"z\"]", ".list[id=\"l\",zone=\"z\"]", ".list[id=\"l\",zone=\"z\"].id"]
+    );
     world.update("n", json!({"list": [{"id": "k", "v": 1}, {"id": "k", "v": 3}, {"id": "l"}]}));
     assert_eq!(world.owned("n"), [".list[id=\"k\",zone=\"z\"]"]);
 }

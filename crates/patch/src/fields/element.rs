@@ -48,9 +48,10 @@ impl Ord for PathElement {
         match (self, other) {
             (Self::Field(left), Self::Field(right)) => left.cmp(right),
             (Self::Key(left), Self::Key(right)) => {
-                let pairs = left.iter().zip(right).map(|(left, right)| {
-                    left.0.cmp(&right.0).then_with(|| compare(&left.1, &right.1))
-                });
+                let pairs = left
+                    .iter()
+                    .zip(right)
+                    .map(|(left, right)| left.0.cmp(&right.0).then_with(|| compare(&left.1, &right.1)));
                 pairs.fold(Ordering::Equal, Ordering::then).then(left.len().cmp(&right.len()))
             }
             (Self::Value(left), Self::Value(right)) => compare(left, right),

@@ -4,7 +4,7 @@ mod element;
 mod set;
 mod wire;
 
-pub use element::{Path, PathElement};
 pub(crate) use element::same;
+pub use element::{Path, PathElement};
 pub use set::FieldSet;
 pub(crate) use set::Node;

@@ -60,7 +60,9 @@ fn parse(key: &str) -> Result<Option<PathElement>, String> {
         "v" => Some(PathElement::Value(json(rest)?)),
         "i" => Some(PathElement::Index(rest.parse().map_err(|_| format!("not an index: {key}"))?)),
         "k" => match json(rest)? {
-            Value::Object(fields) => Some(PathElement::key(fields.into_iter().map(|(name, value)| (name.into(), value)))),
+            Value::Object(fields) => {
+                Some(PathElement::key(fields.into_iter().map(|(name, value)| (name.into(), value))))
+            }
             _ => return Err(format!("not an object: {key}")),
         },
         _ if sort.len() != 1 => return Err(format!("missing colon: {key}")),

@@ -22,7 +22,8 @@ pub fn apply(request: &Request, live: Option<&Value>, config: &Value, force: boo
     check(request, live, config)?;
     let recorded = live.and_then(managed_fields).and_then(Value::as_array).cloned().unwrap_or_default();
     let mut owners = Owners(
-        entry::decode(recorded).map_err(|error| ApplyError::Invalid(format!("failed to decode managed fields: {error}")))?,
+        entry::decode(recorded)
+            .map_err(|error| ApplyError::Invalid(format!("failed to decode managed fields: {error}")))?,
     );
     if let (true, Some(live)) = (owners.is_empty(), live) {
         owners.record(compare(None, live, request.kind()).without(&request.reset_fields()), BEFORE, request);
@@ -51,7 +52,9 @@ fn check(request: &Request, live: Option<&Value>, config: &Value) -> Result<(), 
     let (api_version, kind) = (text(config, "apiVersion"), text(config, "kind"));
     let (group, version) = split_api_version(&api_version);
     let shown = format!("{group}/{version}, Kind={kind}");
-    if api_version != request.api_version || live.is_some_and(|live| live.get("kind").is_some() && text(live, "kind") != kind) {
+    if api_version != request.api_version
+        || live.is_some_and(|live| live.get("kind").is_some() && text(live, "kind") != kind)
+    {
         return Err(ApplyError::BadRequest(format!("invalid object type: {shown}")));
     }
     let meta = config.get("metadata");
@@ -80,7 +83,8 @@ fn attempt(
         api_version: "",
         subresource: request.subresource,
     };
-    let merged = merge(live, config, kind).map_err(|error| ApplyError::Invalid(format!("failed to merge config: {error}")))?;
+    let merged =
+        merge(live, config, kind).map_err(|error| ApplyError::Invalid(format!("failed to merge config: {error}")))?;
     let reset = request.reset_fields();
     let set = field_set(config, kind).recursive_difference(&reset);
     let (at, last) = claim(&mut owners, &own, set, request);

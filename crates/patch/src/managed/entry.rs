@@ -35,7 +35,7 @@ pub(super) struct Entry {
 }
 
 /// What makes two entries the same: appliers keep their entry when they change the version.
-#[derive(Debug, Eq, PartialEq)]
+#[derive(Debug, Eq, PartialEq, Ord, PartialOrd)]
 pub(super) struct Identity<'e> {
     pub(super) manager: &'e str,
     pub(super) operation: Operation,
@@ -148,9 +148,13 @@ impl Entry {
 pub(super) fn decode(list: Vec<Value>) -> Result<Vec<Entry>, String> {
     let mut entries: Vec<Entry> = Vec::with_capacity(list.len() + 1);
     for (at, raw) in list.into_iter().enumerate() {
-        let entry = Entry::decode(raw, at)?;
-        entries.retain(|known| known.identity() != entry.identity());
-        entries.push(entry);
+        entries.push(Entry::decode(raw, at)?);
+    }
+    if entries.len() > 1 {
+        // Stable, so of equal entries the last one comes last and is the one to keep.
+        entries.sort_by(|left, right| left.identity().cmp(&right.identity()));
+        entries.reverse();
+        entries.dedup_by(|later, kept| later.identity() == kept.identity());
     }
     Ok(entries)
 }

@@ -103,7 +103,8 @@ impl Owners {
         if count <= MAX_UPDATERS {
             return;
         }
-        let (mut updaters, appliers): (Vec<Entry>, Vec<Entry>) = std::mem::take(&mut self.0).into_iter().partition(is_updater);
+        let (mut updaters, appliers): (Vec<Entry>, Vec<Entry>) =
+            std::mem::take(&mut self.0).into_iter().partition(is_updater);
         updaters.sort_by_cached_key(|entry| {
             (entry.seconds(), entry.manager.clone(), entry.api_version.clone(), entry.subresource.clone())
         });

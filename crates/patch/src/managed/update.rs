@@ -13,11 +13,13 @@ use crate::typed::compare;
 /// Entries a client sends along replace those of `live`, unless they are malformed or come
 /// through a subresource; an empty list forgets all ownership.
 pub fn update(request: &Request, live: Option<&Value>, new: &mut Value) -> bool {
-    let Some(sent) = new.get_mut("metadata").and_then(Value::as_object_mut).map(|meta| meta.remove("managedFields")) else {
+    let Some(sent) = new.get_mut("metadata").and_then(Value::as_object_mut).map(|meta| meta.remove("managedFields"))
+    else {
         return false;
     };
     let known = live.and_then(managed_fields);
-    let exists = live.is_some_and(|live| live.pointer("/metadata/uid").and_then(Value::as_str).is_some_and(|uid| !uid.is_empty()));
+    let exists = live
+        .is_some_and(|live| live.pointer("/metadata/uid").and_then(Value::as_str).is_some_and(|uid| !uid.is_empty()));
     let source = Source::choose(sent, known, request.subresource);
     if exists && source.is_empty() {
         // Tracking was switched off for this object.
@@ -74,7 +76,9 @@ impl<'v> Source<'v> {
         if known == Some(&sent) {
             return Self::Returned(sent);
         }
-        let valid = |list: &Value| entry::decode(list.as_array().cloned().unwrap_or_default()).is_ok_and(|list| !list.is_empty());
+        let valid = |list: &Value| {
+            entry::decode(list.as_array().cloned().unwrap_or_default()).is_ok_and(|list| !list.is_empty())
+        };
         if valid(&sent) { Self::Sent(sent) } else { live }
     }
 

@@ -72,7 +72,8 @@ fn diff_maps(
         patch.extend(gone().map(|(name, _)| (name.clone(), Value::Null)));
     }
     if retain {
-        let mut kept: Vec<&String> = modified.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name).collect();
+        let mut kept: Vec<&String> =
+            modified.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name).collect();
         if !kept.is_empty() && (!patch.is_empty() || gone().any(|(_, value)| !value.is_null())) {
             kept.sort();
             patch.insert(RETAIN.to_owned(), kept.into_iter().map(|name| Value::from(name.as_str())).collect());
@@ -188,7 +189,11 @@ fn diff_lists_of_maps(old: &[Value], new: &[Value], rules: &Rules, wanted: Wante
     }
     let same_order = old.len() == new.len() && old.iter().zip(new).all(|(old, new)| old[key] == new[key]);
     let ordered = (wanted.changes && (!items.is_empty() || !same_order)) || (wanted.deletions && !items.is_empty());
-    let order = if ordered { new.iter().map(|item| Tree::from_iter([(key.to_owned(), item[key].clone())]).into()).collect() } else { Vec::new() };
+    let order = if ordered {
+        new.iter().map(|item| Tree::from_iter([(key.to_owned(), item[key].clone())]).into()).collect()
+    } else {
+        Vec::new()
+    };
     Ok(Lists { items, order, ..Lists::default() })
 }
 

@@ -108,12 +108,7 @@ fn follow_directives(
     Ok((original, plain))
 }
 
-fn merge_maps(
-    mut merged: Vec<Value>,
-    patch: &[Value],
-    rules: &Rules,
-    mode: Mode,
-) -> Result<Vec<Value>, PatchError> {
+fn merge_maps(mut merged: Vec<Value>, patch: &[Value], rules: &Rules, mode: Mode) -> Result<Vec<Value>, PatchError> {
     let mut places: HashMap<String, usize> = HashMap::with_capacity(merged.len());
     for (at, item) in merged.iter().enumerate() {
         if item.get(rules.key).is_some() {

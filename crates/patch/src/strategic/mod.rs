@@ -176,7 +176,8 @@ fn merge_in_order(
 ) -> Result<Option<Vec<Value>>, PatchError> {
     order::check_against(new.as_deref().unwrap_or_default(), order, rules.key)?;
     let shape = list::element_shape(&[old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default()]);
-    let live_order = order::after_merge(old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default(), rules.key);
+    let live_order =
+        order::after_merge(old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default(), rules.key);
     let merged = match (old, new) {
         (None, None) => return Ok(None),
         (Some(old), None) => old,

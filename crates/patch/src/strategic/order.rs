@@ -100,7 +100,8 @@ pub(super) fn check_against(patch: &[Value], order: &[Value], key: &str) -> Resu
             list::require_keys(std::slice::from_ref(item), key)?;
         }
         let id = identity(item, key);
-        let found = if special { wanted.peek().is_some() } else { wanted.any(|candidate| identity(candidate, key) == id) };
+        let found =
+            if special { wanted.peek().is_some() } else { wanted.any(|candidate| identity(candidate, key) == id) };
         if !found {
             return Err(PatchError::Mismatch(format!(
                 "The order in patch list:\n{}\n doesn't match {} list:\n{}\n",

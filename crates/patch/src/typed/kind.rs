@@ -216,9 +216,7 @@ impl<'a> Fields<'a> {
     /// Whether the map is wholly without description.
     pub(crate) fn is_deduced(&self) -> bool {
         match self.kind {
-            Kind::Typed(node) => {
-                node.typed.schema.properties.is_empty() && node.typed.schema.additional.is_none()
-            }
+            Kind::Typed(node) => node.typed.schema.properties.is_empty() && node.typed.schema.additional.is_none(),
             _ => true,
         }
     }
@@ -240,7 +238,8 @@ impl<'a> Fields<'a> {
 /// Built-in kinds are made of named types, and their metadata is a struct that is always there.
 fn is_built_in(typed: Typed) -> bool {
     let metadata = typed.schema.properties.get("metadata");
-    typed.field.reference.is_some() || metadata.is_some_and(|field| field.reference.is_some() && field.default.is_some())
+    typed.field.reference.is_some()
+        || metadata.is_some_and(|field| field.reference.is_some() && field.default.is_some())
 }
 
 fn is_zero(value: &Value) -> bool {
@@ -309,7 +308,8 @@ fn metadata() -> Kind<'static> {
         let of = |ty| Schema { ty, ..Schema::default() };
         let text = || of(Type::String);
         let map = || Schema { additional: Some(Box::new(text())), ..of(Type::Object) };
-        let list = |list_type, items| Schema { list_type: Some(list_type), items: Some(Box::new(items)), ..of(Type::Array) };
+        let list =
+            |list_type, items| Schema { list_type: Some(list_type), items: Some(Box::new(items)), ..of(Type::Array) };
         let mut owner = of(Type::Object);
         owner.map_atomic = true;
         for name in ["apiVersion", "kind", "name", "uid"] {

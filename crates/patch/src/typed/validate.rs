@@ -101,7 +101,8 @@ fn go_syntax(value: &Value) -> String {
             format!("[]interface {{}}{{{}}}", items.join(", "))
         }
         Value::Object(map) => {
-            let fields: Vec<String> = map.iter().map(|(name, value)| format!("{name:?}:{}", go_syntax(value))).collect();
+            let fields: Vec<String> =
+                map.iter().map(|(name, value)| format!("{name:?}:{}", go_syntax(value))).collect();
             format!("map[string]interface {{}}{{{}}}", fields.join(", "))
         }
         scalar => show::go(scalar),
