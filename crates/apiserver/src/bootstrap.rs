@@ -28,9 +28,9 @@ pub async fn ensure(hub: &Hub, instance: &Instance) -> Result<(), Status> {
             writes.push(put(key, &tree)?);
         }
     }
-    for (key, tree) in crate::auth::default_roles(&now) {
+    for (key, object) in crate::auth::default_objects(&now) {
         if snapshot.get(key.as_str()).is_none() {
-            writes.push(put(key, &tree)?);
+            writes.push(Write { key: key.clone(), expect: Expect::Absent, op: Op::Put(object.clone()) });
         }
     }
     if writes.is_empty() {

@@ -35,6 +35,8 @@ pub struct Call {
     pub now: Timestamp,
     /// Warnings for the client, sent as headers.
     pub warnings: Mutex<Vec<String>>,
+    /// What the request holds until it is answered.
+    pub(crate) held: Mutex<Option<tokio::sync::OwnedMutexGuard<()>>>,
 }
 
 impl Call {
@@ -98,6 +100,16 @@ impl Call {
             headers: self.headers.clone(),
             now: self.now,
             warnings: Mutex::default(),
+            held: Mutex::default(),
+        }
+    }
+
+    /// Waits for a turn and keeps it until the request is answered. There is one such gate per instance,
+    /// and nothing waits for another request while holding it.
+    pub(crate) async fn hold(&self, gate: &Arc<tokio::sync::Mutex<()>>) {
+        if self.held.lock().is_none() {
+            let guard = gate.clone().lock_owned().await;
+            *self.held.lock() = Some(guard);
         }
     }
 

@@ -45,7 +45,10 @@ impl Default for Options {
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Kinds served without a stored definition, and in which instances.
-type Native = (Box<dyn Fn(&Instance) -> bool + Send + Sync>, Vec<serde_json::Value>);
+struct Native {
+    fits: Box<dyn Fn(&Instance) -> bool + Send + Sync>,
+    kinds: Vec<Arc<crate::kind::Kind>>,
+}
 
 /// Everything that serves requests.
 pub struct Hub {
@@ -53,6 +56,8 @@ pub struct Hub {
     pub(crate) options: Options,
     pub(crate) clock: Clock,
     instances: RwLock<HashMap<Arc<str>, Arc<Instance>>>,
+    /// Names of instances this replica is just making; they are shown only when complete.
+    creating: parking_lot::Mutex<std::collections::HashSet<String>>,
     pub(crate) admission: RwLock<Vec<Arc<dyn Admission>>>,
     pub(crate) connectors: RwLock<HashMap<(String, String, String), Arc<dyn Connect>>>,
     pub(crate) mounts: RwLock<Vec<Arc<dyn Mount>>>,
@@ -80,6 +85,7 @@ impl Hub {
             options,
             clock,
             instances: RwLock::default(),
+            creating: parking_lot::Mutex::default(),
             admission: RwLock::default(),
             connectors: RwLock::default(),
             mounts: RwLock::default(),
@@ -88,6 +94,8 @@ impl Hub {
             interner: atoll_schema::Interner::default(),
             shutdown: CancellationToken::new(),
         });
+        // From before anything is read, so that no change is missed.
+        let feed = hub.engine.feed();
         hub.keys.load(&*hub.engine, hub.now()).await?;
         for (id, name) in hub.engine.instances() {
             let instance = Arc::new(Instance::new(id, name.clone()));
@@ -96,6 +104,7 @@ impl Hub {
         }
         let root = hub.root();
         crate::bootstrap::ensure(&hub, &root).await?;
+        crate::follow::follow(&hub, feed);
         Ok(hub)
     }
 
@@ -153,12 +162,44 @@ impl Hub {
         if let Some(why) = atoll_meta::name::is_dns1123_label(name).first() {
             return Err(Status::bad_request(format!("instance name {name:?}: {why}")));
         }
+        if !self.creating.lock().insert(name.to_owned()) {
+            return Err(store_status(&atoll_store::StoreError::InstanceExists));
+        }
+        let made = self.make_instance(name).await;
+        self.creating.lock().remove(name);
+        made
+    }
+
+    async fn make_instance(&self, name: &str) -> Result<Arc<Instance>, Status> {
         let id = self.engine.create_instance(name).await.map_err(|error| store_status(&error))?;
         let instance = Arc::new(Instance::new(id, name.into()));
         crate::bootstrap::ensure(self, &instance).await?;
         self.load(&instance).await?;
         self.instances.write().insert(instance.name.clone(), instance.clone());
         Ok(instance)
+    }
+
+    /// Takes in an instance that another replica made.
+    pub(crate) async fn adopt(&self, id: atoll_meta::InstanceId, name: Arc<str>) {
+        if self.creating.lock().contains(&*name) || self.instance(&name).is_some_and(|known| known.id == id) {
+            return;
+        }
+        let instance = Arc::new(Instance::new(id, name.clone()));
+        // Gone already, or the store is away; then requests fail too.
+        if self.load(&instance).await.is_ok() && !self.creating.lock().contains(&*name) {
+            self.instances.write().insert(name, instance);
+        }
+    }
+
+    /// Forgets an instance that another replica dropped.
+    pub(crate) fn forget_instance(&self, id: atoll_meta::InstanceId, name: &str) {
+        self.keys.forget(id);
+        let mut instances = self.instances.write();
+        if instances.get(name).is_some_and(|known| known.id == id)
+            && let Some(instance) = instances.remove(name)
+        {
+            instance.gone.cancel();
+        }
     }
 
     /// Drops an instance with everything in it; its watches end.
@@ -175,14 +216,20 @@ impl Hub {
         self.forget_authority(&instance).await
     }
 
-    /// Definitions of kinds that are served without being stored, such as those of a fleet.
-    pub fn native_definitions(&self, instance: &Instance) -> Vec<serde_json::Value> {
-        self.native.read().iter().filter(|(fits, _)| fits(instance)).flat_map(|(_, list)| list.clone()).collect()
+    /// Kinds that are served in an instance without a stored definition, such as those of a fleet.
+    pub(crate) fn native_kinds(&self, instance: &Instance) -> Vec<Arc<crate::kind::Kind>> {
+        self.native.read().iter().filter(|native| (native.fits)(instance)).flat_map(|native| native.kinds.clone()).collect()
     }
 
-    /// Serves kinds in all instances that `fits` accepts, without a stored definition.
-    pub async fn add_native(&self, fits: impl Fn(&Instance) -> bool + Send + Sync + 'static, definitions: Vec<serde_json::Value>) -> Result<(), Status> {
-        self.native.write().push((Box::new(fits), definitions));
+    /// Serves kinds in all instances that `fits` accepts, without a stored definition. They are made once
+    /// and shared, so that an instance that does not use them pays nothing for them.
+    pub async fn add_native(
+        &self,
+        fits: impl Fn(&Instance) -> bool + Send + Sync + 'static,
+        definitions: Vec<serde_json::Value>,
+    ) -> Result<(), Status> {
+        let kinds = definitions.into_iter().flat_map(|definition| crate::crd::native_kinds_of(self, definition)).collect();
+        self.native.write().push(Native { fits: Box::new(fits), kinds });
         for instance in self.instances() {
             self.load(&instance).await?;
         }

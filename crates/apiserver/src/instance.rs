@@ -19,6 +19,10 @@ pub struct Instance {
     pub(crate) custom: ArcSwap<Kinds>,
     /// Role rules parsed from its objects, kept while they do not change.
     pub(crate) roles: crate::auth::RoleCache,
+    /// Which parts of admission are on.
+    features: ArcSwap<crate::admission::Features>,
+    /// Held by the request that is charging a quota.
+    pub(crate) charging: Arc<tokio::sync::Mutex<()>>,
     /// Ends the watches of this instance when it is dropped.
     pub(crate) gone: tokio_util::sync::CancellationToken,
 }
@@ -30,8 +34,20 @@ impl Instance {
             name,
             custom: ArcSwap::new(empty_kinds()),
             roles: crate::auth::RoleCache::default(),
+            charging: Arc::default(),
+            features: ArcSwap::new(crate::admission::Features::control_plane()),
             gone: tokio_util::sync::CancellationToken::new(),
         }
+    }
+
+    /// Which parts of admission are on.
+    pub fn features(&self) -> Arc<crate::admission::Features> {
+        self.features.load_full()
+    }
+
+    /// Switches parts of admission on or off, for instance to make a simulated member of an instance.
+    pub fn set_features(&self, features: Arc<crate::admission::Features>) {
+        self.features.store(features);
     }
 
     /// The kind at a place in the URL.

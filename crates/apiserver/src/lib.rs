@@ -20,6 +20,7 @@ mod decode;
 mod discovery;
 mod disruption;
 mod extend;
+mod follow;
 mod health;
 mod hub;
 mod identity;
@@ -27,6 +28,7 @@ mod instance;
 mod kind;
 mod negotiate;
 mod openapi;
+mod openapi_v2;
 mod query;
 mod registry;
 mod request;
@@ -38,7 +40,7 @@ mod table;
 
 pub mod auth;
 
-pub use admission::{Admission, Operation, Review};
+pub use admission::{Admission, Features, Operation, Review, recount};
 pub use body::{Body, BodyError};
 pub use call::Call;
 pub use extend::{Connect, Incoming, Mount, MountedResource, Visit};

@@ -7,7 +7,7 @@ use atoll_builtin::openapi::{CustomKind, custom_document, document_at, document_
 use atoll_meta::Status;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, HeaderValue};
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use serde_json::json;
 
 use crate::body::Body;
@@ -18,6 +18,9 @@ use crate::respond::response;
 
 /// Answers an OpenAPI path, or `None` if it is none.
 pub fn answer(instance: &Arc<Instance>, path: &str, request: &Request<Incoming>) -> Option<Result<Response<Body>, Status>> {
+    if path == "/openapi/v2" {
+        return Some(Ok(version_two(instance, request.headers())));
+    }
     let rest = path.strip_prefix("/openapi/v3")?;
     let name = rest.trim_matches('/');
     if name.is_empty() {
@@ -33,6 +36,16 @@ pub fn answer(instance: &Arc<Instance>, path: &str, request: &Request<Incoming>)
         answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable, max-age=31536000"));
     }
     Some(Ok(answer))
+}
+
+/// The old document. It is large and rarely asked for, so only the built-in part is kept.
+fn version_two(instance: &Instance, headers: &HeaderMap) -> Response<Body> {
+    let mut names: Vec<String> =
+        instance.custom_kinds().iter().map(|kind| format!("apis/{}/{}", kind.group, kind.version)).collect();
+    names.sort();
+    names.dedup();
+    let custom: Vec<Bytes> = names.iter().filter_map(|name| document(instance, name)).collect();
+    tagged(crate::openapi_v2::document(&custom), "application/json", headers)
 }
 
 /// Which documents there are, each with the hash of its content.

@@ -220,6 +220,7 @@ async fn resource(
         query,
         headers: parts.headers,
         warnings: parking_lot::Mutex::default(),
+        held: parking_lot::Mutex::default(),
     };
     if verb == Verb::Watch {
         return call.watch().await;

@@ -8,8 +8,21 @@ use serde_json::Value;
 
 use crate::call::Call;
 
+mod aggregation;
+mod certificate;
 mod definition;
+mod escalation;
+mod features;
+mod limits;
 mod namespace;
+mod pod;
+mod priority;
+mod quota;
+mod service_account;
+mod tolerations;
+
+pub use features::Features;
+pub use quota::recount;
 
 /// What a write does.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
@@ -61,19 +74,43 @@ pub trait Admission: Send + Sync {
 impl Call {
     /// Runs the changes.
     pub async fn admit(&self, review: &Review<'_>, object: &mut Value) -> Result<(), Status> {
+        let features = self.instance.features();
         namespace::mutate(review, object)?;
+        if features.limits {
+            limits::mutate(review, object).await?;
+        }
+        if features.service_accounts {
+            service_account::mutate(review, object).await?;
+        }
+        if features.priority {
+            priority::mutate(review, object).await?;
+        }
+        if features.tolerations {
+            tolerations::mutate(review, object);
+        }
+        certificate::mutate(review, object);
         for plugin in self.plugins() {
             plugin.mutate(review, object).await?;
         }
-        Ok(())
+        // After everything that may still change the object, before it is validated.
+        escalation::check(review, object).await
     }
 
     /// Runs the final checks; what they return becomes part of the transaction.
     pub async fn admit_finally(&self, review: &Review<'_>, object: &mut Value) -> Result<Vec<Write>, Status> {
+        let features = self.instance.features();
         definition::check(review, object).await?;
-        let mut writes = Vec::new();
+        if features.limits {
+            limits::check(review, object).await?;
+        }
+        certificate::check(review, object).await?;
+        let mut writes = aggregation::follow(review, object).await?;
         for plugin in self.plugins() {
             writes.extend(plugin.validate(review, object).await?);
+        }
+        // Last: nothing is charged for what others refuse.
+        if features.quota {
+            writes.extend(quota::charge(review, object).await?);
         }
         Ok(writes)
     }

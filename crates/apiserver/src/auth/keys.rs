@@ -1,6 +1,6 @@
 //! What the hub itself knows: its serving CA, static tokens, and the authorities of its instances.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use atoll_meta::{InstanceId, Status};
@@ -121,6 +121,16 @@ impl Hub {
                 return self.keys.reload_tokens(&*self.engine).await;
             }
         }
+    }
+
+    /// Reacts to changes of the hub's own Secrets, made here or by another replica.
+    pub(crate) async fn secrets_changed(&self, names: &BTreeSet<String>, all: bool) -> Result<(), Status> {
+        for name in names {
+            if let Some(instance) = name.strip_prefix("instance-").and_then(|name| self.instance(name)) {
+                self.keys.forget(instance.id);
+            }
+        }
+        if all || names.contains(TOKENS) { self.keys.reload_tokens(&*self.engine).await } else { Ok(()) }
     }
 
     /// Forgets everything an instance vouched with.

@@ -6,16 +6,19 @@
 
 mod access;
 mod account;
+pub(crate) mod aggregate;
 mod authenticate;
 mod authority;
 mod bootstrap_token;
+pub(crate) mod cover;
 mod credentials;
 mod defaults;
 mod documents;
 mod impersonate;
 mod keys;
-mod rbac;
+pub(crate) mod rbac;
 mod review;
+pub(crate) mod signing;
 mod token;
 mod vault;
 
@@ -23,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
-use atoll_meta::Status;
+use atoll_meta::{Key, Object, Status};
 use http::Request;
 
 pub use authority::Authority;
@@ -32,6 +35,7 @@ pub use documents::public_documents;
 pub use keys::{HubAuthority, Keys};
 pub use rbac::{Attributes, Roles, Rule};
 pub use review::{is_review, review, user_info};
+pub use signing::sign_request;
 pub use token::token;
 pub use vault::NAMESPACE;
 
@@ -96,7 +100,7 @@ pub async fn authorize(hub: &Hub, instance: &Instance, identity: &Identity, attr
     if roles.allow(identity, attributes) { Ok(()) } else { Err(attributes.denied(identity)) }
 }
 
-/// The roles and bindings every instance begins with.
-pub fn default_roles(now: &str) -> Vec<(atoll_meta::Key, serde_json::Value)> {
+/// The roles, bindings and priority classes every instance begins with, shared by all of them.
+pub fn default_objects(now: &str) -> &'static [(Key, Arc<Object>)] {
     defaults::all(now)
 }

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::identity::Identity;
 use crate::request::Verb;
 
-const GROUP: &str = "rbac.authorization.k8s.io";
+/// Group of roles and bindings.
+pub const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// One rule of a role.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]

@@ -18,7 +18,8 @@ pub async fn accept(call: &Call, old: Option<&Value>, object: &mut Value) -> Res
     Ok(())
 }
 
-fn default_names(object: &mut Value) {
+/// Fills in the names a definition leaves out.
+pub fn default_names(object: &mut Value) {
     let spec = &mut object["spec"];
     let kind = spec["names"]["kind"].as_str().unwrap_or_default().to_owned();
     if spec["names"]["singular"].as_str().unwrap_or_default().is_empty() {

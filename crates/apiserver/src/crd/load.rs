@@ -20,10 +20,22 @@ pub fn reload(hub: &Hub, instance: &Instance, snapshot: &Snapshot) {
     for (_, entry) in snapshot.range(&all, None) {
         kinds.extend(kinds_of(hub, &entry.object.tree(Revision(0)), entry.modified));
     }
-    for definition in hub.native_definitions(instance) {
-        kinds.extend(kinds_of(hub, &definition, Revision(0)));
-    }
+    let stored: Vec<String> = kinds.iter().filter_map(|kind| Some(kind.custom()?.definition.clone())).collect();
+    // A stored definition of the same name takes the place of a native one.
+    let native = hub.native_kinds(instance);
+    kinds.extend(native.into_iter().filter(|kind| kind.custom().is_none_or(|custom| !stored.contains(&custom.definition))));
     instance.custom.store(Arc::new(Kinds::new(kinds)));
+}
+
+/// The kinds of a definition that is not stored: it is accepted as it is.
+pub fn native_kinds_of(hub: &Hub, mut definition: Value) -> Vec<Arc<Kind>> {
+    super::accept::default_names(&mut definition);
+    let names = definition["spec"]["names"].clone();
+    definition["status"] = serde_json::json!({
+        "acceptedNames": names,
+        "conditions": [{"type": "Established", "status": "True"}, {"type": "NamesAccepted", "status": "True"}],
+    });
+    kinds_of(hub, &definition, Revision(0))
 }
 
 /// Reacts to a write of the server's own configuration objects, before the writer gets its answer.

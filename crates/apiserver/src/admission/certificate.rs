@@ -1,0 +1,157 @@
+//! Certificate signing requests: who asks, who approves, who signs.
+
+use atoll_meta::Status;
+use serde_json::{Map, Value, json};
+
+use super::{Operation, Review};
+use crate::auth::{self, Attributes, authorize, signing};
+use crate::request::Verb;
+
+const GROUP: &str = "certificates.k8s.io";
+const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
+
+fn concerns(review: &Review<'_>) -> bool {
+    *review.call.kind.group == *GROUP && *review.call.kind.plural == *"certificatesigningrequests"
+}
+
+/// Stamps who asks, and keeps what each endpoint may not change.
+pub fn mutate(review: &Review<'_>, object: &mut Value) {
+    if !concerns(review) {
+        return;
+    }
+    match (review.operation, review.old) {
+        (Operation::Create, _) => stamp(review, object),
+        (Operation::Update, Some(old)) => keep(review.subresource, object, old),
+        _ => {}
+    }
+}
+
+fn stamp(review: &Review<'_>, object: &mut Value) {
+    if let Some(map) = object.as_object_mut() {
+        map.insert("status".into(), json!({}));
+    }
+    let Some(spec) = object["spec"].as_object_mut() else { return };
+    let Value::Object(mut info) = auth::user_info(&review.call.identity) else { return };
+    for field in ["username", "uid", "groups", "extra"] {
+        match info.remove(field) {
+            Some(value) => drop(spec.insert(field.into(), value)),
+            None => drop(spec.remove(field)),
+        }
+    }
+}
+
+/// Approval comes through its own endpoint, certificates and failures through `status`; the wish never changes.
+fn keep(subresource: &str, object: &mut Value, old: &Value) {
+    object["spec"] = old["spec"].clone();
+    let approval = |condition: &&Value| condition["type"] == "Approved" || condition["type"] == "Denied";
+    let conditions = |tree: &Value| tree["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    match subresource {
+        "" => set_status(object, old["status"].clone()),
+        "approval" => {
+            let given = conditions(object);
+            let mut kept: Vec<Value> = conditions(old).iter().filter(|condition| !approval(condition)).cloned().collect();
+            kept.extend(given.iter().filter(approval).cloned());
+            let mut status = old["status"].as_object().cloned().unwrap_or_default();
+            put(&mut status, "conditions", kept);
+            set_status(object, status.into());
+        }
+        _ => {
+            let given = conditions(object);
+            let mut kept: Vec<Value> = conditions(old).iter().filter(approval).cloned().collect();
+            kept.extend(given.iter().filter(|condition| !approval(condition)).cloned());
+            let mut status = object["status"].as_object().cloned().unwrap_or_default();
+            put(&mut status, "conditions", kept);
+            set_status(object, status.into());
+        }
+    }
+}
+
+fn put(status: &mut Map<String, Value>, field: &str, list: Vec<Value>) {
+    if list.is_empty() {
+        status.remove(field);
+    } else {
+        status.insert(field.into(), list.into());
+    }
+}
+
+fn set_status(object: &mut Value, status: Value) {
+    object["status"] = if status.is_null() { json!({}) } else { status };
+}
+
+/// Checks who approves and who signs, and signs what was approved.
+pub async fn check(review: &Review<'_>, object: &mut Value) -> Result<(), Status> {
+    if !concerns(review) {
+        return Ok(());
+    }
+    match (review.operation, review.subresource) {
+        (Operation::Create, _) => check_subject(review, object),
+        (Operation::Update, "approval") => {
+            permitted(review, object, "approve").await?;
+            sign(review, object).await
+        }
+        (Operation::Update, "status") => {
+            let changed = review.old.is_none_or(|old| old["status"] != object["status"]);
+            if changed { permitted(review, object, "sign").await } else { Ok(()) }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Nobody asks for a certificate that may do everything.
+fn check_subject(review: &Review<'_>, object: &Value) -> Result<(), Status> {
+    let Some(request) = signing::parse(object) else {
+        return Err(review.call.kind.invalid_field(
+            &review.name,
+            "spec.request",
+            object["spec"]["request"].clone(),
+            "PEM block type must be CERTIFICATE REQUEST",
+        ));
+    };
+    let masters = request.organizations.iter().any(|organization| organization == "system:masters");
+    if masters && object["spec"]["signerName"] == CLIENT {
+        let why = format!("use of {CLIENT} signer with system:masters group is not allowed");
+        return Err(Status::forbidden(GROUP, &review.call.kind.plural, &review.name, why));
+    }
+    Ok(())
+}
+
+async fn permitted(review: &Review<'_>, object: &Value, word: &str) -> Result<(), Status> {
+    let call = review.call;
+    let signer = object["spec"]["signerName"].as_str().unwrap_or_default();
+    let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
+    for name in [signer, &domain] {
+        let asked = Attributes {
+            verb: Verb::Get,
+            verb_word: Some(word),
+            group: GROUP,
+            version: "*",
+            resource: "signers",
+            subresource: "",
+            namespace: "",
+            name,
+            url: None,
+        };
+        if authorize(&call.hub, &call.instance, &call.identity, &asked).await.is_ok() {
+            return Ok(());
+        }
+    }
+    let why = format!("user not permitted to {word} requests with signerName {signer:?}");
+    Err(Status::forbidden(GROUP, &call.kind.plural, &review.name, why))
+}
+
+async fn sign(review: &Review<'_>, object: &mut Value) -> Result<(), Status> {
+    let call = review.call;
+    match signing::sign_request(&call.hub, &call.instance, object).await? {
+        None => {}
+        Some(Ok(certificate)) => object["status"]["certificate"] = certificate.into(),
+        Some(Err(why)) => {
+            let now = call.timestamp();
+            let failed = json!({"type": "Failed", "status": "True", "reason": "SignerValidationFailure", "message": why,
+                "lastUpdateTime": now, "lastTransitionTime": now});
+            if let Some(conditions) = object["status"]["conditions"].as_array_mut() {
+                conditions.push(failed);
+            }
+        }
+    }
+    Ok(())
+}
