@@ -64,7 +64,7 @@ async fn refresh(review: &Review<'_>, object: &mut Value) -> Result<(), Status> 
         return Ok(());
     }
     let snapshot = review.call.hub.snapshot(&review.call.instance).await?;
-    let mut status = status_of(object, &snapshot, &review.call.target.namespace);
+    let mut status = status_of(object, &snapshot, &review.call.target.namespace, review.call.now);
     if review.operation == Operation::Create {
         // A quota of quotas counts itself.
         let own = usage::of("resourcequotas", "", object, review.call.now);
@@ -113,7 +113,7 @@ fn charge_one(review: &Review<'_>, object: &Value, entry: &Entry, snapshot: &Sna
     }
     if !exceeded(&used, &cost, &hard).is_empty() {
         // What was deleted since the last count no longer counts.
-        used = amounts(&status_of(&quota, snapshot, &call.target.namespace)["used"]);
+        used = amounts(&status_of(&quota, snapshot, &call.target.namespace, call.now)["used"]);
     }
     let over = exceeded(&used, &cost, &hard);
     if !over.is_empty() {
@@ -150,10 +150,9 @@ fn written(amounts: &Amounts) -> Value {
 }
 
 /// The status of a quota, counted anew.
-fn status_of(quota: &Value, snapshot: &Snapshot, namespace: &str) -> Value {
+fn status_of(quota: &Value, snapshot: &Snapshot, namespace: &str, now: jiff::Timestamp) -> Value {
     let hard = amounts(&quota["spec"]["hard"]);
     let mut used: Amounts = hard.keys().map(|name| (name.clone(), Quantity::ZERO)).collect();
-    let now = jiff::Timestamp::UNIX_EPOCH;
     for (plural, group) in usage::sources(hard.keys()) {
         for (_, entry) in snapshot.range(&Key::prefix(&group, &plural, namespace), None) {
             let object = entry.object.tree(entry.modified);
@@ -170,7 +169,7 @@ pub async fn recount(hub: &Hub, instance: &Instance, namespace: &str) -> Result<
     let snapshot = hub.snapshot(instance).await?;
     for (key, entry) in snapshot.range(&Key::prefix("", "resourcequotas", namespace), None) {
         let mut quota = entry.object.tree(entry.modified);
-        let status = status_of(&quota, &snapshot, namespace);
+        let status = status_of(&quota, &snapshot, namespace, hub.now());
         let same = |field: &str| amounts(&quota["status"][field]) == amounts(&status[field]);
         if same("hard") && same("used") {
             continue;
