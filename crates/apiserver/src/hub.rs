@@ -99,11 +99,11 @@ impl Hub {
         hub.keys.load(&*hub.engine, hub.now()).await?;
         for (id, name) in hub.engine.instances() {
             let instance = Arc::new(Instance::new(id, name.clone()));
+            // What a newer version adds, older instances get too.
+            crate::bootstrap::ensure(&hub, &instance).await?;
             hub.load(&instance).await?;
             hub.instances.write().insert(name, instance);
         }
-        let root = hub.root();
-        crate::bootstrap::ensure(&hub, &root).await?;
         crate::follow::follow(&hub, feed);
         Ok(hub)
     }

@@ -5,6 +5,8 @@ mod support;
 
 use atoll_apiserver::PeerCertificates;
 use atoll_pki::PemPair;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
@@ -202,19 +204,14 @@ async fn bound_tokens_end_with_what_they_are_bound_to() {
 async fn a_legacy_token_counts_while_its_secret_holds_it() {
     let hub = TestHub::new().await;
     let made = account(&hub, "", "sa").await;
-    let claims = atoll_pki::Claims {
-        namespace: "default".into(),
-        name: "sa".into(),
-        uid: made["metadata"]["uid"].as_str().unwrap().into(),
-        bound: Some(atoll_pki::Bound { kind: "Secret".into(), name: "t".into(), uid: String::new() }),
-        ..Default::default()
-    };
-    let authority = hub.hub.authority(&hub.hub.root()).await.unwrap();
-    let token = authority.signer().sign(&claims, hub.hub.now()).unwrap();
-    assert_eq!(whoami(&hub, &Who::Token(token.clone()), "").await.code, 401, "nothing holds it yet");
     let secret = json!({"metadata": {"name": "t", "annotations": {"kubernetes.io/service-account.name": "sa"}},
-        "type": "kubernetes.io/service-account-token", "stringData": {"token": token}});
-    hub.post(&Who::Master, "/api/v1/namespaces/default/secrets", secret).await.expect(201);
+        "type": "kubernetes.io/service-account-token"});
+    let filled = hub.post(&Who::Master, "/api/v1/namespaces/default/secrets", secret).await.expect(201);
+    assert_eq!(filled["metadata"]["annotations"]["kubernetes.io/service-account.uid"], made["metadata"]["uid"]);
+    let decoded = |field: &str| String::from_utf8(STANDARD.decode(filled["data"][field].as_str().unwrap()).unwrap()).unwrap();
+    assert_eq!(decoded("namespace"), "default");
+    assert!(decoded("ca.crt").contains("BEGIN CERTIFICATE"));
+    let token = decoded("token");
     assert_eq!(name_of(whoami(&hub, &Who::Token(token.clone()), "").await), "system:serviceaccount:default:sa");
     hub.call(&Who::Master, "DELETE", "/api/v1/namespaces/default/secrets/t", Value::Null).await.expect(200);
     assert_eq!(whoami(&hub, &Who::Token(token), "").await.code, 401);
@@ -305,4 +302,62 @@ async fn reviews_have_no_table_and_the_keys_of_tokens_are_published() {
     assert_eq!(configuration["jwks_uri"], format!("{}/openid/v1/jwks", configuration["issuer"].as_str().unwrap()));
     assert_eq!(hub.get(&Who::Master, "/openid/v1/jwks").await.expect(200)["keys"][0]["kty"], "EC");
     assert_eq!(hub.get(&Who::Nobody, "/openid/v1/jwks").await.code, 403);
+}
+
+/// Waits until something is true; the hub follows other replicas on its own.
+async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    for _ in 0..10_000 {
+        if holds().await {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("never came true: {what}");
+}
+
+#[tokio::test]
+async fn a_replica_follows_what_another_changes() {
+    let engine = std::sync::Arc::new(atoll_store::MemoryEngine::new());
+    let (one, two) = (TestHub::over(engine.clone()).await, TestHub::over(engine).await);
+    one.instance("a").await;
+    until("the instance is known", || async { two.hub.instance("a").is_some() }).await;
+    let (jane, nodes) = (Who::User("jane"), "/instances/a/api/v1/nodes");
+    assert_eq!(two.get(&jane, nodes).await.code, 403);
+    one.grant("/instances/a", "nodes", "jane", json!([{"verbs": ["list"], "apiGroups": [""], "resources": ["nodes"]}])).await;
+    until("the right is known", || async { two.get(&jane, nodes).await.code == 200 }).await;
+    one.call(&Who::Master, "DELETE", "/instances/a/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/nodes-jane", Value::Null).await.expect(200);
+    until("the right is gone", || async { two.get(&jane, nodes).await.code == 403 }).await;
+    one.hub.add_token("admin", "s3cret", support::user("static")).await.unwrap();
+    until("the token is known", || async { whoami(&two, &Who::Token("s3cret".into()), "").await.code == 201 }).await;
+    one.hub.drop_instance("a").await.unwrap();
+    until("the instance is gone", || async { two.hub.instance("a").is_none() }).await;
+}
+
+#[tokio::test]
+async fn instances_share_their_default_roles_and_tell_extension_servers_whom_to_trust() {
+    let hub = TestHub::new().await;
+    let (a, b) = (hub.instance("a").await, hub.instance("b").await);
+    let key = "clusterroles.rbac.authorization.k8s.io/admin";
+    let (in_a, in_b) = (hub.hub.read(&a, key).await.unwrap().unwrap(), hub.hub.read(&b, key).await.unwrap().unwrap());
+    assert!(std::sync::Arc::ptr_eq(&in_a.object, &in_b.object));
+    let pair = hub.hub.credentials(&a).await.unwrap().certificate("x", &["system:masters".into()], DAY).unwrap();
+    assert_eq!(with_certificate(&hub, "/instances/a", &pair).await.code, 201);
+    let map = hub.get(&Who::Master, "/instances/a/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication").await.expect(200);
+    assert_eq!(map["data"]["client-ca-file"], hub.hub.authority(&a).await.unwrap().client_ca());
+    assert_eq!(map["data"]["requestheader-allowed-names"], "[\"front-proxy-client\"]");
+}
+
+#[tokio::test]
+#[ignore = "a measurement"]
+async fn density() {
+    let hub = TestHub::new().await;
+    let resident = || -> u64 {
+        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+        text.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
+    };
+    let (before, started) = (resident(), std::time::Instant::now());
+    for number in 0..2000 {
+        hub.instance(&format!("i{number}")).await;
+    }
+    println!("{:?} each, {} KiB each", started.elapsed() / 2000, (resident() - before) / 2000 / 1024);
 }

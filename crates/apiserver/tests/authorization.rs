@@ -210,6 +210,9 @@ async fn signing_requests_bear_the_name_of_who_asks_and_are_signed_when_approved
     let signed = hub.call(&Who::Master, "PATCH", &format!("{CSRS}/one/approval"), approve).await.expect(200);
     let pem = String::from_utf8(STANDARD.decode(signed["status"]["certificate"].as_str().unwrap()).unwrap()).unwrap();
     assert!(pem.starts_with("-----BEGIN CERTIFICATE-----"));
+    assert!(signed["status"]["conditions"][0]["lastUpdateTime"].is_string());
+    let denied = json!({"status": {"conditions": [{"type": "Denied", "status": "True"}]}});
+    assert_eq!(hub.call(&Who::Master, "PATCH", &format!("{CSRS}/one/approval"), denied).await.code, 422, "an approval stays");
     let masters = hub.post(&jane, CSRS, csr("two", &request("joe", &["system:masters"]))).await;
     assert_eq!(masters.code, 403);
     assert_eq!(hub.post(&jane, CSRS, csr("three", &STANDARD.encode("nonsense"))).await.code, 422);

@@ -1,6 +1,6 @@
 //! Certificate signing requests: who asks, who approves, who signs.
 
-use atoll_meta::Status;
+use atoll_meta::{FieldError, FieldPath, Status};
 use serde_json::{Map, Value, json};
 
 use super::{Operation, Review};
@@ -21,7 +21,7 @@ pub fn mutate(review: &Review<'_>, object: &mut Value) {
     }
     match (review.operation, review.old) {
         (Operation::Create, _) => stamp(review, object),
-        (Operation::Update, Some(old)) => keep(review.subresource, object, old),
+        (Operation::Update, Some(old)) => keep(review.subresource, object, old, &review.call.timestamp()),
         _ => {}
     }
 }
@@ -41,7 +41,7 @@ fn stamp(review: &Review<'_>, object: &mut Value) {
 }
 
 /// Approval comes through its own endpoint, certificates and failures through `status`; the wish never changes.
-fn keep(subresource: &str, object: &mut Value, old: &Value) {
+fn keep(subresource: &str, object: &mut Value, old: &Value, now: &str) {
     object["spec"] = old["spec"].clone();
     let approval = |condition: &&Value| condition["type"] == "Approved" || condition["type"] == "Denied";
     let conditions = |tree: &Value| tree["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -50,7 +50,7 @@ fn keep(subresource: &str, object: &mut Value, old: &Value) {
         "approval" => {
             let given = conditions(object);
             let mut kept: Vec<Value> = conditions(old).iter().filter(|condition| !approval(condition)).cloned().collect();
-            kept.extend(given.iter().filter(approval).cloned());
+            kept.extend(given.iter().filter(approval).cloned().map(|condition| dated(condition, now)));
             let mut status = old["status"].as_object().cloned().unwrap_or_default();
             put(&mut status, "conditions", kept);
             set_status(object, status.into());
@@ -64,6 +64,16 @@ fn keep(subresource: &str, object: &mut Value, old: &Value) {
             set_status(object, status.into());
         }
     }
+}
+
+/// The server dates what the approver leaves undated.
+fn dated(mut condition: Value, now: &str) -> Value {
+    for field in ["lastUpdateTime", "lastTransitionTime"] {
+        if condition[field].is_null() {
+            condition[field] = now.into();
+        }
+    }
+    condition
 }
 
 fn put(status: &mut Map<String, Value>, field: &str, list: Vec<Value>) {
@@ -87,6 +97,7 @@ pub async fn check(review: &Review<'_>, object: &mut Value) -> Result<(), Status
         (Operation::Create, _) => check_subject(review, object),
         (Operation::Update, "approval") => {
             permitted(review, object, "approve").await?;
+            check_approval(review, object)?;
             sign(review, object).await
         }
         (Operation::Update, "status") => {
@@ -111,6 +122,24 @@ fn check_subject(review: &Review<'_>, object: &Value) -> Result<(), Status> {
     if masters && object["spec"]["signerName"] == CLIENT {
         let why = format!("use of {CLIENT} signer with system:masters group is not allowed");
         return Err(Status::forbidden(GROUP, &review.call.kind.plural, &review.name, why));
+    }
+    Ok(())
+}
+
+/// An approval or denial stays, and there is only one of them.
+fn check_approval(review: &Review<'_>, object: &Value) -> Result<(), Status> {
+    let has = |tree: &Value, kind: &str| {
+        tree["status"]["conditions"].as_array().into_iter().flatten().any(|condition| condition["type"] == kind)
+    };
+    let path = FieldPath::new("status.conditions");
+    let invalid = |error: FieldError| Err(review.call.kind.invalid(&review.name, &[error]));
+    for kind in ["Approved", "Denied"] {
+        if review.old.is_some_and(|old| has(old, kind)) && !has(object, kind) {
+            return invalid(FieldError::forbidden(path, format!("updates may not remove a condition of type {kind:?}")));
+        }
+    }
+    if has(object, "Approved") && has(object, "Denied") {
+        return invalid(FieldError::invalid(path, "Approved,Denied", "Approved and Denied conditions are mutually exclusive"));
     }
     Ok(())
 }

@@ -12,11 +12,15 @@ const NOTE: &str = "kubernetes.io/limit-ranger";
 
 fn concerns(review: &Review<'_>) -> bool {
     match review.operation {
-        // What pods request does not change later.
+        // What pods request changes later only through `resize`.
         Operation::Create => review.is("", "pods") || review.is("", "persistentvolumeclaims"),
-        Operation::Update => review.is("", "persistentvolumeclaims"),
+        Operation::Update => review.is("", "persistentvolumeclaims") || (is_pod(review) && review.subresource == "resize"),
         Operation::Delete | Operation::Connect => false,
     }
+}
+
+fn is_pod(review: &Review<'_>) -> bool {
+    review.call.kind.group.is_empty() && *review.call.kind.plural == *"pods"
 }
 
 /// The limits of all LimitRanges in the namespace.
@@ -95,7 +99,7 @@ pub async fn check(review: &Review<'_>, object: &Value) -> Result<(), Status> {
     }
     let mut problems = Vec::new();
     for limit in ranges(review).await? {
-        match (limit["type"].as_str().unwrap_or_default(), review.is("", "pods")) {
+        match (limit["type"].as_str().unwrap_or_default(), is_pod(review)) {
             ("Container", true) => {
                 for field in ["containers", "initContainers"] {
                     for container in containers(object, field) {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::call::Call;
 
+mod account_token;
 mod aggregation;
 mod certificate;
 mod definition;
@@ -89,6 +90,7 @@ impl Call {
             tolerations::mutate(review, object);
         }
         certificate::mutate(review, object);
+        account_token::mutate(review, object).await?;
         for plugin in self.plugins() {
             plugin.mutate(review, object).await?;
         }

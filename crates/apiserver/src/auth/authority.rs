@@ -147,6 +147,7 @@ impl Hub {
         )
         .await?;
         let authority = Arc::new(Authority::read(&fields).map_err(Status::internal)?);
+        super::extension::publish(self, instance, &authority).await?;
         self.keys.remember(instance.id, &authority);
         Ok(authority)
     }
