@@ -1,1 +1,38 @@
-//! Simulated clusters: workload controllers, a scheduler and fake kubelets
+//! Simulated clusters: workload controllers, a scheduler and fake kubelets.
+//!
+//! ```text
+//! informers → World (caches, Book of pods and nodes) → Queue → controllers, scheduler, kubelets → writes
+//! ```
+//!
+//! A simulated cluster is an instance of a hub with all of this running over its API, as in a
+//! real cluster. Start at [`Sim`]; decisions are pure functions in `controllers`, `scheduler`
+//! and `kubelet`. How a pod behaves can be asked for by annotations, see [`Wishes`].
+
+mod book;
+mod child;
+mod condition;
+mod controllers;
+mod diff;
+mod engine;
+mod fault;
+mod interest;
+mod kind;
+mod kubelet;
+mod node;
+mod pod;
+mod resources;
+mod route;
+mod scheduler;
+mod share;
+mod shell;
+mod spec;
+#[cfg(test)]
+mod testing;
+mod time;
+mod world;
+mod write;
+
+pub use engine::Sim;
+pub use fault::{Fault, Faults};
+pub use kubelet::Wishes;
+pub use spec::Spec;

@@ -369,7 +369,7 @@ impl Call {
     }
 
     fn count_generation(&self, new: &mut Value, old: &Value, sub: &str) {
-        if !self.kind.tracks_generation() || sub == "status" {
+        if !self.kind.tracks_generation() || matches!(sub, "status" | "binding") {
             return;
         }
         let has_status = self.kind.has_status() || self.kind.custom().is_none();
@@ -391,6 +391,8 @@ impl Call {
         let mut errors = strategy::validate_metadata_update(&new["metadata"], &old["metadata"]);
         match (self.kind.custom(), sub) {
             (None, "status") => errors.extend(strategy::validate_status(&self.strategy(now), new, old)),
+            // A binding sets the one field that no other update may change.
+            (None, "binding") => {}
             (None, _) => errors.extend(strategy::validate_update(&self.strategy(now), new, old)),
             (Some(custom), _) => errors.extend(custom.validate(new, Some(old))),
         }

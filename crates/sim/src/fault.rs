@@ -1,0 +1,131 @@
+//! What is broken on purpose.
+
+use std::time::Duration;
+
+use atoll_meta::Head;
+use atoll_meta::selector::LabelSelector;
+use jiff::SignedDuration;
+use parking_lot::RwLock;
+
+/// Something that goes wrong in a simulated cluster.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Fault {
+    /// The API server cannot be reached.
+    Unreachable,
+    /// The API server answers late.
+    Slow(Duration),
+    /// The API server answers every request with an error.
+    Refusing,
+    /// Credentials for the API server are no longer accepted.
+    Unauthorized,
+    /// A node stops answering.
+    NodeDown(String),
+    /// All nodes of a zone stop answering.
+    ZoneDown(String),
+    /// Containers of pods with these labels crash.
+    CrashPods(String),
+    /// The cluster's clock is wrong by so much.
+    ClockSkew(SignedDuration),
+}
+
+/// How the API server behaves towards the outside.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum Door {
+    /// As usual.
+    Open,
+    /// Late.
+    Slow(Duration),
+    /// Not at all.
+    Closed,
+    /// With an error.
+    Refusing,
+    /// As to a stranger.
+    Unauthorized,
+}
+
+/// The faults of one cluster.
+#[derive(Debug, Default)]
+pub struct Faults {
+    list: RwLock<Vec<Fault>>,
+}
+
+impl Faults {
+    /// Adds a fault.
+    pub fn add(&self, fault: Fault) {
+        let mut list = self.list.write();
+        if !list.contains(&fault) {
+            list.push(fault);
+        }
+    }
+
+    /// Removes faults; returns those that were removed.
+    pub fn remove(&self, which: impl Fn(&Fault) -> bool) -> Vec<Fault> {
+        let mut list = self.list.write();
+        let (gone, kept) = std::mem::take(&mut *list).into_iter().partition(|fault| which(fault));
+        *list = kept;
+        gone
+    }
+
+    /// The present faults.
+    pub fn list(&self) -> Vec<Fault> {
+        self.list.read().clone()
+    }
+
+    /// How the API server behaves towards the outside.
+    pub fn door(&self) -> Door {
+        let list = self.list.read();
+        let doors = list.iter().filter_map(|fault| match fault {
+            Fault::Unreachable => Some(Door::Closed),
+            Fault::Refusing => Some(Door::Refusing),
+            Fault::Unauthorized => Some(Door::Unauthorized),
+            Fault::Slow(delay) => Some(Door::Slow(*delay)),
+            _ => None,
+        });
+        // The worst of several wins.
+        doors.min_by_key(|door| matches!(door, Door::Slow(_))).unwrap_or(Door::Open)
+    }
+
+    /// Whether a node does not answer.
+    pub fn is_down(&self, node: &str, zone: Option<&str>) -> bool {
+        self.list.read().iter().any(|fault| match fault {
+            Fault::NodeDown(name) => name == node,
+            Fault::ZoneDown(name) => zone == Some(name),
+            _ => false,
+        })
+    }
+
+    /// Whether the containers of a pod crash.
+    pub fn crashes(&self, pod: &Head) -> bool {
+        self.list.read().iter().any(|fault| match fault {
+            Fault::CrashPods(selector) => LabelSelector::parse(selector).is_ok_and(|selector| selector.matches_head(pod)),
+            _ => false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_fault_of_the_door_wins() {
+        let faults = Faults::default();
+        assert_eq!(faults.door(), Door::Open);
+        faults.add(Fault::Slow(Duration::from_secs(1)));
+        assert_eq!(faults.door(), Door::Slow(Duration::from_secs(1)));
+        faults.add(Fault::Unreachable);
+        assert_eq!(faults.door(), Door::Closed);
+        faults.remove(|fault| *fault == Fault::Unreachable);
+        assert_eq!(faults.door(), Door::Slow(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn nodes_go_down_by_name_and_by_zone() {
+        let faults = Faults::default();
+        faults.add(Fault::NodeDown("a".into()));
+        faults.add(Fault::ZoneDown("z".into()));
+        assert!(faults.is_down("a", None));
+        assert!(faults.is_down("b", Some("z")));
+        assert!(!faults.is_down("b", Some("y")));
+    }
+}

@@ -1,0 +1,78 @@
+//! Fake kubelets: nodes that exist, and pods that live on them.
+
+mod address;
+mod container;
+mod image;
+mod node;
+mod program;
+mod stage;
+mod status;
+mod wishes;
+
+use std::time::Duration;
+
+pub use address::Addresses;
+pub use node::{ensure_nodes, is_simulated, lease_of, ready_conditions};
+pub use program::{Program, program_of};
+pub use wishes::Wishes;
+
+use serde_json::Value;
+
+use crate::controllers::{Again, split};
+use crate::kind::Kind;
+use crate::world::{Task, Work, World};
+use crate::write;
+use stage::{Around, Step};
+
+/// Lets one pod live on: looks where it is, writes the next step, asks to be called for the one after.
+pub async fn reconcile(world: &World, work: &Work) -> Again {
+    let Some(pod) = world.book.read().pod(&work.key) else { return Ok(None) };
+    if pod.node.is_empty() || pod.item.object.head.deleting && pod.node.is_empty() {
+        return Ok(None);
+    }
+    let Some(node) = world.book.read().node(&pod.node) else { return Ok(None) };
+    let zone = node.label("topology.kubernetes.io/zone");
+    if !node.simulated || world.faults.is_down(node.name(), zone) {
+        return Ok(None);
+    }
+    let tree = pod.item.tree();
+    if tree["spec"]["nodeName"].as_str().unwrap_or_default().is_empty() {
+        // Only assumed so far; the event of the binding calls again.
+        return Ok(None);
+    }
+    let host = tree["spec"]["hostNetwork"] == true;
+    let ip = if host { node.ip.to_string() } else { world.addresses.lock().take(&node.cidr, &pod.head().uid, &pod.ip) };
+    let around = Around { now: world.now(), ip: &ip, host_ip: &node.ip, crashes: world.faults.crashes(pod.head()) };
+    let step = stage::step(&tree, &around);
+    carry_out(world, work, &tree, step).await
+}
+
+async fn carry_out(world: &World, work: &Work, tree: &Value, step: Step) -> Again {
+    if let Some(status) = &step.status
+        && let Some(written) = write::status(&world.kubelet, Kind::Pod, tree, status).await?
+    {
+        world.expect(work, Kind::Pod, written.revision());
+    }
+    for (kind, reason, message) in &step.events {
+        if *kind == "Warning" || world.spec.verbose_events {
+            world.kubelet.event(tree, kind, reason, message, world.now()).await;
+        }
+    }
+    if step.remove {
+        let uid = tree["metadata"]["uid"].as_str().unwrap_or_default();
+        match write::delete(&world.kubelet, Kind::Pod, split(&work.key), uid, Some(0)).await {
+            Ok(_) => {}
+            // Another pod has the name now.
+            Err(status) if status.code == 409 => {}
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(step.again.map(|delay| delay.max(Duration::from_millis(1))))
+}
+
+/// Calls all pods of a node, because the node changed.
+pub fn wake_node(world: &World, node: &str) {
+    for pod in world.book.read().pods_on(node) {
+        world.add(Task::Pod, pod.item.key());
+    }
+}

@@ -1,0 +1,124 @@
+//! What a container does: how long it runs, how it ends, what it says.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::wishes::Wishes;
+use crate::shell;
+
+/// What a container does when it is started.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Program {
+    /// When and how it ends; never if absent.
+    pub end: Option<(Duration, i32)>,
+    /// What it says, and when.
+    pub lines: Vec<(Duration, String)>,
+    /// What it says again and again afterwards: lines and the time of one round.
+    pub round: Option<(Vec<(Duration, String)>, Duration)>,
+}
+
+/// How long a container of a Job works that has no command of its own.
+const JOB_TIME: Duration = Duration::from_secs(1);
+
+/// What a container of a pod does.
+pub fn program_of(pod: &Value, container: &Value, wishes: &Wishes, crashes: bool) -> Program {
+    let mut program = written(pod, container);
+    if let Some(line) = &wishes.log {
+        program.round = Some((vec![(Duration::ZERO, line.clone())], Duration::from_secs(10)));
+    }
+    if let Some(time) = wishes.run_for {
+        program.end = Some((time, wishes.exit_code.unwrap_or(0)));
+    }
+    if crashes {
+        program.end = Some((Duration::from_secs(1), 1));
+        program.lines.push((Duration::from_secs(1), "panic: this container crashes because a fault was asked for".into()));
+    }
+    program
+}
+
+/// What its command line says, or what its image would do.
+fn written(pod: &Value, container: &Value) -> Program {
+    let words: Vec<String> = ["command", "args"]
+        .iter()
+        .flat_map(|field| container[*field].as_array().into_iter().flatten())
+        .filter_map(Value::as_str)
+        .map(ToOwned::to_owned)
+        .collect();
+    let has_command = container["command"].as_array().is_some_and(|list| !list.is_empty());
+    if has_command && let Some(run) = shell::foresee(&words, &environment(pod, container)) {
+        return Program { end: run.end, lines: run.lines, round: run.round };
+    }
+    let of_job = pod["metadata"]["ownerReferences"].as_array().into_iter().flatten().any(|owner| owner["kind"] == "Job");
+    let name = container["name"].as_str().unwrap_or_default();
+    let image = container["image"].as_str().unwrap_or_default();
+    let mut lines = vec![(Duration::ZERO, format!("{name}: simulated container of image {image} started"))];
+    if of_job {
+        lines.push((JOB_TIME, format!("{name}: work done")));
+        return Program { end: Some((JOB_TIME, 0)), lines, round: None };
+    }
+    let round = (vec![(Duration::from_secs(10), format!("{name}: alive"))], Duration::from_secs(10));
+    Program { end: None, lines, round: Some(round) }
+}
+
+/// Variables of a container that are given literally.
+pub fn environment(pod: &Value, container: &Value) -> Vec<(String, String)> {
+    let mut all = vec![
+        ("PATH".to_owned(), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+        ("HOSTNAME".to_owned(), pod["metadata"]["name"].as_str().unwrap_or_default().to_owned()),
+        ("HOME".to_owned(), "/root".to_owned()),
+    ];
+    for variable in container["env"].as_array().into_iter().flatten() {
+        let name = variable["name"].as_str().unwrap_or_default().to_owned();
+        let value = match variable["value"].as_str() {
+            Some(value) => value.to_owned(),
+            None => downward(pod, &variable["valueFrom"]["fieldRef"]["fieldPath"]),
+        };
+        all.push((name, value));
+    }
+    all
+}
+
+/// A field of the pod that a variable shows.
+fn downward(pod: &Value, path: &Value) -> String {
+    let path = path.as_str().unwrap_or_default();
+    let (base, key) = match path.split_once("['") {
+        Some((base, rest)) => (base, Some(rest.trim_end_matches("']"))),
+        None => (path, None),
+    };
+    let mut place = pod;
+    for part in base.split('.').filter(|part| !part.is_empty()) {
+        place = &place[part];
+    }
+    if let Some(key) = key {
+        place = &place[key];
+    }
+    place.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn run(pod: Value, container: Value) -> Option<(Duration, i32)> {
+        program_of(&pod, &container, &Wishes::of(&pod), false).end
+    }
+
+    #[test]
+    fn containers_end_as_their_command_says() {
+        let seconds = Duration::from_secs;
+        let job = json!({"metadata": {"ownerReferences": [{"kind": "Job"}]}});
+        let table = [
+            (json!({}), json!({"image": "nginx"}), None),
+            (json!({}), json!({"command": ["sleep", "3"]}), Some((seconds(3), 0))),
+            (json!({}), json!({"command": ["sh", "-c", "exit 3"]}), Some((seconds(0), 3))),
+            (json!({}), json!({"command": ["sh", "-c"], "args": ["sleep 2; false"]}), Some((seconds(2), 1))),
+            (job, json!({"command": ["perl", "-Mbignum=bpi", "-wle", "print bpi(2000)"]}), Some((seconds(1), 0))),
+            (json!({"metadata": {"annotations": {"sim.atoll.io/run-for": "7s"}}}), json!({}), Some((seconds(7), 0))),
+        ];
+        for (pod, container, expected) in table {
+            assert_eq!(run(pod, container.clone()), expected, "{container}");
+        }
+    }
+}

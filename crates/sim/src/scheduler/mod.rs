@@ -1,0 +1,158 @@
+//! The scheduler: which node takes a pod. Filters and scores are pure; the loop writes bindings.
+
+mod affinity;
+mod filter;
+mod message;
+mod score;
+mod spread;
+mod want;
+
+use std::sync::Arc;
+
+use atoll_meta::Status;
+use futures::{FutureExt as _, StreamExt as _};
+use http::Method;
+use serde_json::json;
+
+pub use affinity::{matches_node_affinity, matches_terms};
+pub use filter::{Verdict, tolerates};
+pub use want::{Toleration, Want};
+
+use crate::book::Book;
+use crate::condition::{self, Says, Stamps};
+use crate::controllers::Again;
+use crate::kind::Kind;
+use crate::node::Node;
+use crate::pod::Pod;
+use crate::world::{Task, World};
+use crate::{time, write};
+
+/// Most decisions made before others get a turn.
+const BATCH: usize = 256;
+/// How many bindings are written at once.
+const WIDTH: usize = 8;
+
+/// What came of looking for a node.
+#[derive(Debug, PartialEq)]
+pub enum Decision {
+    /// This one.
+    Node(String),
+    /// None, and why.
+    None(String),
+}
+
+/// Looks for the best node for a pod.
+pub fn decide(want: &Want, pod: &Pod, nodes: &[Arc<Node>], book: &Book, namespaces: &dyn Fn(&atoll_meta::selector::LabelSelector) -> Vec<String>) -> Decision {
+    let view = filter::View::new(want, pod, nodes, book, namespaces);
+    let mut fitting: Vec<&Arc<Node>> = Vec::new();
+    let mut refusals: Vec<Verdict> = Vec::new();
+    for node in nodes {
+        match view.judge(node) {
+            Verdict::Fits => fitting.push(node),
+            refusal => refusals.push(refusal),
+        }
+    }
+    if fitting.is_empty() {
+        return Decision::None(message::unschedulable(nodes.len(), &refusals, want));
+    }
+    let best = score::best(&view, &fitting);
+    Decision::Node(best.map(|node| node.name().to_owned()).unwrap_or_default())
+}
+
+/// Finds nodes for the pods that wait.
+pub async fn reconcile(world: &World) -> Again {
+    let waiting = world.book.read().waiting();
+    let more = waiting.len() > BATCH;
+    let mut bindings = Vec::new();
+    let mut refused = Vec::new();
+    let nodes = world.book.read().nodes();
+    for pod in waiting.into_iter().take(BATCH) {
+        let key: Arc<str> = pod.item.key().into();
+        let Some(want) = Want::of(&pod.item) else { continue };
+        let decision = match volumes_missing(world, &pod, &want) {
+            Some(why) => Decision::None(message::before_nodes(nodes.len(), &why)),
+            None => decide(&want, &pod, &nodes, &world.book.read(), &|selector| namespaces(world, selector)),
+        };
+        match decision {
+            Decision::Node(node) => {
+                world.book.write().assume(&key, &node);
+                bindings.push((key, pod, node));
+            }
+            Decision::None(why) => {
+                world.book.write().park(&key);
+                refused.push((pod, why));
+            }
+        }
+    }
+    let binding: Vec<_> = bindings.into_iter().map(|(key, pod, node)| bind(world, key, pod, node).boxed()).collect();
+    futures::stream::iter(binding).buffer_unordered(WIDTH).for_each(|()| std::future::ready(())).await;
+    let telling: Vec<_> = refused.iter().map(|(pod, why)| refuse(world, pod, why).boxed()).collect();
+    futures::stream::iter(telling).buffer_unordered(WIDTH).for_each(|()| std::future::ready(())).await;
+    if more {
+        world.add(Task::Schedule, "");
+    }
+    Ok(None)
+}
+
+fn namespaces(world: &World, selector: &atoll_meta::selector::LabelSelector) -> Vec<String> {
+    let all = world.cache(Kind::Namespace).list();
+    all.iter().filter(|item| selector.matches_head(&item.object.head)).map(|item| item.object.head.name.to_string()).collect()
+}
+
+/// Why the pod's volumes keep it from being scheduled, if they do.
+fn volumes_missing(world: &World, pod: &Pod, want: &Want) -> Option<String> {
+    let claims = world.cache(Kind::PersistentVolumeClaim);
+    for claim in want.claims(pod.name()) {
+        let Some(item) = claims.get(&pod.head().namespace, &claim) else {
+            return Some(format!("persistentvolumeclaim {claim:?} not found"));
+        };
+        if item.object.head.deleting {
+            return Some(format!("persistentvolumeclaim {claim:?} is being deleted"));
+        }
+        if item.tree()["status"]["phase"] != "Bound" {
+            return Some("pod has unbound immediate PersistentVolumeClaims".into());
+        }
+    }
+    None
+}
+
+async fn bind(world: &World, key: Arc<str>, pod: Arc<Pod>, node: String) {
+    let head = pod.head();
+    let body = json!({
+        "kind": "Binding", "apiVersion": "v1", "metadata": {"name": head.name, "namespace": head.namespace, "uid": head.uid},
+        "target": {"kind": "Node", "apiVersion": "v1", "name": node},
+    });
+    let path = format!("{}/binding", Kind::Pod.gvr().path(Some(&head.namespace), Some(&head.name)));
+    let bytes = serde_json::to_vec(&body).unwrap_or_default().into();
+    match world.scheduler.send(Method::POST, &path, "application/json", bytes).await {
+        Ok(_) => {
+            if world.spec.verbose_events {
+                let text = format!("Successfully assigned {}/{} to {node}", head.namespace, head.name);
+                world.scheduler.event(&pod.item.tree(), "Normal", "Scheduled", &text, world.now()).await;
+            }
+        }
+        Err(status) => {
+            tracing::debug!(instance = %world.name, pod = %key, %status, "binding failed");
+            world.book.write().withdraw(&key);
+            world.queue.add_after(crate::world::Work::new(Task::Schedule, ""), std::time::Duration::from_millis(200));
+        }
+    }
+}
+
+/// Says in the pod's status and in an event why no node takes it.
+async fn refuse(world: &World, pod: &Pod, why: &str) {
+    let tree = pod.item.tree();
+    let mut status = tree["status"].clone();
+    let mut conditions = status["conditions"].take();
+    let says = Says { kind: "PodScheduled", status: "False", reason: "Unschedulable", message: why };
+    let changed = condition::set(&mut conditions, says, Stamps::Probe, &time::text(world.now()));
+    if !changed {
+        return;
+    }
+    status["conditions"] = conditions;
+    let result: Result<_, Status> = write::status(&world.scheduler, Kind::Pod, &tree, &status).await;
+    if let Err(status) = result {
+        tracing::debug!(instance = %world.name, pod = pod.name(), %status, "reason not recorded");
+    }
+    world.scheduler.event(&tree, "Warning", "FailedScheduling", why, world.now()).await;
+}

@@ -1,0 +1,199 @@
+//! Everything the parts of one simulated cluster share: what is known, what is to do, how to write.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use atoll_apiserver::Hub;
+use atoll_runtime::{Cache, Endpoint, Queue};
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::{Mutex, RwLock};
+use tokio::time::Instant;
+
+use crate::book::Book;
+use crate::fault::Faults;
+use crate::interest::Interests;
+use crate::kind::Kind;
+use crate::kubelet::Addresses;
+use crate::spec::Spec;
+
+/// Which part of the cluster has something to do.
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Hash)]
+#[allow(missing_docs, reason = "named after what they look at")]
+pub enum Task {
+    Deployment,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+    DaemonSet,
+    Job,
+    CronJob,
+    Service,
+    Endpoints,
+    EndpointSlice,
+    Claim,
+    Volume,
+    Budget,
+    Node,
+    Pod,
+    Schedule,
+}
+
+impl Task {
+    /// The controller of a kind.
+    pub fn of(kind: Kind) -> Option<Self> {
+        Some(match kind {
+            Kind::Deployment => Self::Deployment,
+            Kind::ReplicaSet => Self::ReplicaSet,
+            Kind::ReplicationController => Self::ReplicationController,
+            Kind::StatefulSet => Self::StatefulSet,
+            Kind::DaemonSet => Self::DaemonSet,
+            Kind::Job => Self::Job,
+            Kind::CronJob => Self::CronJob,
+            _ => return None,
+        })
+    }
+}
+
+/// Something to do: a part and the object it shall look at.
+#[derive(Clone, Debug, Eq, PartialEq, Hash)]
+pub struct Work {
+    /// Which part.
+    pub task: Task,
+    /// `namespace/name`, or only the name outside namespaces.
+    pub key: Arc<str>,
+}
+
+impl Work {
+    /// Some work.
+    pub fn new(task: Task, key: impl Into<Arc<str>>) -> Self {
+        Self { task, key: key.into() }
+    }
+}
+
+/// Own writes that must be seen before the same work is looked at again.
+struct Floor {
+    revision: u64,
+    kind: Kind,
+    since: Instant,
+}
+
+/// How long an own write may stay unseen before it is assumed to be gone already.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One simulated cluster from inside.
+pub struct World {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it looks like.
+    pub spec: Spec,
+    /// The hub it lives in.
+    pub hub: Arc<Hub>,
+    /// How controllers reach its API.
+    pub manager: Endpoint,
+    /// How the scheduler reaches it.
+    pub scheduler: Endpoint,
+    /// How nodes reach it.
+    pub kubelet: Endpoint,
+    /// What is to do.
+    pub queue: Queue<Work>,
+    /// Pods and nodes.
+    pub book: RwLock<Book>,
+    /// Which services and budgets care for which pods.
+    pub interests: RwLock<Interests>,
+    /// Addresses of pods.
+    pub addresses: Mutex<Addresses>,
+    /// What is broken on purpose.
+    pub faults: Arc<Faults>,
+    caches: OnceLock<Vec<Cache>>,
+    seen: [AtomicU64; Kind::COUNT],
+    floors: Mutex<HashMap<Work, Vec<Floor>>>,
+    skew: AtomicI64,
+}
+
+impl World {
+    /// An empty world.
+    pub fn new(hub: Arc<Hub>, endpoint: &Endpoint, name: &str, spec: Spec, faults: Arc<Faults>) -> Self {
+        Self {
+            name: name.into(),
+            spec,
+            hub,
+            manager: endpoint.with_agent("kube-controller-manager"),
+            scheduler: endpoint.with_agent("kube-scheduler"),
+            kubelet: endpoint.with_agent("kubelet"),
+            queue: Queue::default(),
+            book: RwLock::default(),
+            interests: RwLock::default(),
+            addresses: Mutex::default(),
+            faults,
+            caches: OnceLock::new(),
+            seen: std::array::from_fn(|_| AtomicU64::new(0)),
+            floors: Mutex::default(),
+            skew: AtomicI64::new(0),
+        }
+    }
+
+    /// Takes the caches of the informers, once.
+    pub fn set_caches(&self, caches: Vec<Cache>) {
+        // Set a second time only if an engine were started twice, which it is not.
+        let _ = self.caches.set(caches);
+    }
+
+    /// What is known of a kind; empty before the informers run.
+    pub fn cache(&self, kind: Kind) -> Cache {
+        self.caches.get().map(|all| all[kind.index()].clone()).unwrap_or_default()
+    }
+
+    /// The present moment in this cluster.
+    pub fn now(&self) -> Timestamp {
+        let skew = SignedDuration::from_millis(self.skew.load(Ordering::Relaxed));
+        self.hub.now().checked_add(skew).unwrap_or_else(|_| self.hub.now())
+    }
+
+    /// Sets how wrong the clock goes.
+    pub fn set_skew(&self, skew: SignedDuration) {
+        self.skew.store(i64::try_from(skew.as_millis()).unwrap_or_default(), Ordering::Relaxed);
+    }
+
+    /// Puts work on the queue.
+    pub fn add(&self, task: Task, key: impl Into<Arc<str>>) {
+        self.queue.add(Work::new(task, key));
+    }
+
+    /// Puts work on the queue for later, so that many changes are looked at together.
+    pub fn add_soon(&self, task: Task, key: impl Into<Arc<str>>, delay: Duration) {
+        self.queue.add_after(Work::new(task, key), delay);
+    }
+
+    /// Takes note that a revision of a kind was seen.
+    pub fn saw(&self, kind: Kind, revision: &str) {
+        if let Ok(number) = revision.parse() {
+            self.seen[kind.index()].fetch_max(number, Ordering::AcqRel);
+        }
+    }
+
+    /// Asks not to be called for this work again before an own write was seen.
+    pub fn expect(&self, work: &Work, kind: Kind, revision: u64) {
+        if self.seen[kind.index()].load(Ordering::Acquire) < revision {
+            let floor = Floor { revision, kind, since: Instant::now() };
+            self.floors.lock().entry(work.clone()).or_default().push(floor);
+        }
+    }
+
+    /// Whether all own writes were seen; if not, the event of the write will call again.
+    pub fn caught_up(&self, work: &Work) -> bool {
+        let mut floors = self.floors.lock();
+        let Some(list) = floors.get_mut(work) else { return true };
+        list.retain(|floor| {
+            self.seen[floor.kind.index()].load(Ordering::Acquire) < floor.revision && floor.since.elapsed() < PATIENCE
+        });
+        if !list.is_empty() {
+            // The event calls earlier; this only helps when the object is gone already.
+            self.queue.add_after(work.clone(), PATIENCE);
+            return false;
+        }
+        floors.remove(work);
+        true
+    }
+}
