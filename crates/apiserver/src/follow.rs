@@ -1,6 +1,7 @@
 //! Keeps what the hub remembers about instances true when another replica changes them.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use atoll_meta::InstanceId;
@@ -119,7 +120,12 @@ fn everything(hub: &Hub) -> Due {
 
 async fn reload(hub: &Hub, instance: &Instance) {
     match hub.snapshot(instance).await {
-        Ok(snapshot) => crate::crd::reload(hub, instance, &snapshot),
+        Ok(snapshot) => {
+            // Changes made here were taken in before their writer got an answer.
+            if instance.definitions.load(Ordering::Acquire) != crate::crd::fingerprint(&snapshot) {
+                crate::crd::reload(hub, instance, &snapshot);
+            }
+        }
         // Dropped meanwhile, or the store is away; then requests fail too.
         Err(status) => warn!(instance = %instance.name, error = %status, "definitions could not be read"),
     }

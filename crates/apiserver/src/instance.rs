@@ -17,6 +17,8 @@ pub struct Instance {
     pub name: Arc<str>,
     /// Kinds defined inside it. Empty instances share one empty set.
     pub(crate) custom: ArcSwap<Kinds>,
+    /// Which definitions `custom` was made from.
+    pub(crate) definitions: std::sync::atomic::AtomicU64,
     /// Role rules parsed from its objects, kept while they do not change.
     pub(crate) roles: crate::auth::RoleCache,
     /// Which parts of admission are on.
@@ -33,6 +35,7 @@ impl Instance {
             id,
             name,
             custom: ArcSwap::new(empty_kinds()),
+            definitions: std::sync::atomic::AtomicU64::new(0),
             roles: crate::auth::RoleCache::default(),
             charging: Arc::default(),
             features: ArcSwap::new(crate::admission::Features::control_plane()),

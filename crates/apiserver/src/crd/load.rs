@@ -25,6 +25,18 @@ pub fn reload(hub: &Hub, instance: &Instance, snapshot: &Snapshot) {
     let native = hub.native_kinds(instance);
     kinds.extend(native.into_iter().filter(|kind| kind.custom().is_none_or(|custom| !stored.contains(&custom.definition))));
     instance.custom.store(Arc::new(Kinds::new(kinds)));
+    instance.definitions.store(fingerprint(snapshot), std::sync::atomic::Ordering::Release);
+}
+
+/// A number that changes whenever a definition is made, changed or removed.
+pub fn fingerprint(snapshot: &Snapshot) -> u64 {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let all = format!("{PLURAL}.{GROUP}/");
+    let mut hasher = DefaultHasher::new();
+    for (key, entry) in snapshot.range(&all, None) {
+        (key.as_str(), entry.modified.0).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// The kinds of a definition that is not stored: it is accepted as it is.

@@ -9,7 +9,7 @@ mod load;
 
 pub use accept::{accept, set_condition, terminate};
 pub use custom::Custom;
-pub use load::{committed, native_kinds_of, reload};
+pub use load::{committed, fingerprint, native_kinds_of, reload};
 
 /// Group of definitions.
 pub const GROUP: &str = "apiextensions.k8s.io";
