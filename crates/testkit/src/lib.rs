@@ -1,1 +1,12 @@
-//! Shared fixtures: in-process hubs, peers, builders
+//! Shared fixtures for tests: a whole hub behind TLS, real Kubernetes programs, a real control plane.
+//!
+//! Start at [`TestServer`] (Atoll in this process), [`peers::find`] (a real program by name) and
+//! [`Cluster`] (a real kube-apiserver). All of them end what they started when they are dropped.
+
+mod cluster;
+mod server;
+
+pub mod peers;
+
+pub use cluster::{Cluster, Parts, remote};
+pub use server::{EngineChoice, Options, TestServer};

@@ -1,0 +1,82 @@
+//! A real control plane: etcd, kube-apiserver and, if asked for, its controllers.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context as _;
+use atoll_runtime::Endpoint;
+
+use crate::peers;
+
+/// What runs besides etcd and kube-apiserver.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Parts {
+    /// kube-controller-manager.
+    pub controllers: bool,
+    /// kube-scheduler.
+    pub scheduler: bool,
+    /// Fake nodes that kwok makes Ready.
+    pub nodes: usize,
+}
+
+/// A running control plane; it ends when dropped.
+pub struct Cluster {
+    directory: PathBuf,
+    kubeconfig: PathBuf,
+}
+
+impl Cluster {
+    /// Starts one, or returns `None` with a visible note when its programs are not there.
+    pub fn start(parts: Parts) -> anyhow::Result<Option<Self>> {
+        let mut needed = vec!["etcd", "kube-apiserver", "certs"];
+        needed.extend(parts.controllers.then_some("kube-controller-manager"));
+        needed.extend(parts.scheduler.then_some("kube-scheduler"));
+        needed.extend((parts.nodes > 0).then_some("kwok"));
+        if needed.into_iter().any(|name| peers::find(name).is_none()) {
+            return Ok(None);
+        }
+        let mut up = Command::new(peers::checkout().join("tests/peers/up"));
+        up.arg("--no-fsync");
+        up.args(parts.controllers.then_some("--controllers")).args(parts.scheduler.then_some("--scheduler"));
+        if parts.nodes > 0 {
+            up.arg("--kwok").arg(parts.nodes.to_string());
+        }
+        // Its programs outlive the script; they must not hold the pipe of its answer.
+        let ran = peers::run(&mut up);
+        anyhow::ensure!(ran.code == 0, "{}: {}", ran.command, ran.stderr);
+        let kubeconfig = PathBuf::from(ran.stdout.trim());
+        let directory = kubeconfig.parent().context("a kubeconfig is in a directory")?.to_owned();
+        Ok(Some(Self { directory, kubeconfig }))
+    }
+
+    /// Its administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A way to it with all rights.
+    pub async fn endpoint(&self) -> anyhow::Result<Endpoint> {
+        remote("cluster", &self.kubeconfig).await
+    }
+
+    /// Stops or starts its parts again; see `tests/peers/up`.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let ran = peers::run(Command::new(peers::checkout().join("tests/peers/down")).arg("--rm").arg(&self.directory));
+        if ran.code != 0 {
+            eprintln!("{}: {}", ran.command, ran.stderr);
+        }
+    }
+}
+
+/// A way to the current context of a kubeconfig.
+pub async fn remote(name: &str, kubeconfig: &Path) -> anyhow::Result<Endpoint> {
+    let config = kube::config::Kubeconfig::read_from(kubeconfig)?;
+    let config = kube::Config::from_custom_kubeconfig(config, &kube::config::KubeConfigOptions::default()).await?;
+    Endpoint::remote(name, config, "atoll-test").map_err(|status| anyhow::anyhow!("{status}"))
+}

@@ -1,0 +1,78 @@
+//! Real programs by name, built by `tests/peers/build` and kept outside the checkout.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Set to make the absence of a program a failure instead of a skipped test.
+const REQUIRED: &str = "ATOLL_REQUIRE_PEERS";
+
+/// The root of the checkout.
+pub fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the crate is inside the checkout")
+}
+
+/// Where peers are kept.
+pub fn cache() -> PathBuf {
+    if let Some(own) = std::env::var_os("ATOLL_PEERS") {
+        return own.into();
+    }
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    base.unwrap_or_else(|| ".cache".into()).join("atoll/peers")
+}
+
+/// Says that something was not tested, and why; with `ATOLL_REQUIRE_PEERS=1` that is a failure.
+pub fn skip(why: &str) {
+    assert!(std::env::var_os(REQUIRED).is_none(), "{why}, and {REQUIRED} is set");
+    eprintln!("SKIPPED: {why}");
+}
+
+/// A program, or `None` with a visible note when it is not there.
+pub fn find(name: &str) -> Option<PathBuf> {
+    let path = cache().join("bin").join(name);
+    if path.is_file() {
+        return Some(path);
+    }
+    skip(&format!("{name} is missing (tests/peers/build {name})"));
+    None
+}
+
+/// A program that was run to its end.
+#[derive(Debug)]
+pub struct Ran {
+    /// What was run, for messages.
+    pub command: String,
+    /// Exit code; -1 when a signal ended it.
+    pub code: i32,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+}
+
+impl Ran {
+    /// What it printed; fails with everything it said unless it succeeded.
+    #[track_caller]
+    pub fn ok(self) -> String {
+        assert_eq!(self.code, 0, "{}\n{}\n{}", self.command, self.stdout, self.stderr);
+        self.stdout
+    }
+
+    /// What it complained about; fails if it succeeded.
+    #[track_caller]
+    pub fn fails(self) -> String {
+        assert_ne!(self.code, 0, "{} was expected to fail\n{}", self.command, self.stdout);
+        self.stderr
+    }
+}
+
+/// Runs a program to its end.
+pub fn run(command: &mut Command) -> Ran {
+    let shown = format!("{command:?}");
+    let Output { status, stdout, stderr } = command.output().unwrap_or_else(|error| panic!("{shown}: {error}"));
+    Ran {
+        command: shown,
+        code: status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&stderr).into_owned(),
+    }
+}
