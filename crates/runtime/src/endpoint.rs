@@ -284,7 +284,7 @@ impl Endpoint {
 }
 
 /// Reads a body to its end.
-async fn collect(mut body: BodyStream) -> Result<Bytes, Status> {
+pub async fn collect(mut body: BodyStream) -> Result<Bytes, Status> {
     let mut all = BytesMut::new();
     while let Some(piece) = body.next().await {
         all.extend_from_slice(&piece.map_err(|error| Status::unavailable(error.to_string()))?);

@@ -13,8 +13,8 @@ mod leader;
 mod queue;
 mod transport;
 
-pub use cache::{Cache, Item};
-pub use endpoint::{Endpoint, List, Patch, WatchEvent, WatchStream};
+pub use cache::{Cache, Item, key};
+pub use endpoint::{Endpoint, List, Patch, WatchEvent, WatchStream, collect};
 pub use informer::{Change, Informer, Selection};
 pub use leader::{Leadership, lead};
 pub use queue::{Queue, Ticket, work};
