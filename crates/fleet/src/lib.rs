@@ -1,1 +1,45 @@
-//! Propagation: detector, scheduler, bindings, works, status, failover
+//! Propagation: detector, scheduler, bindings, works, status, failover.
+//!
+//! ```text
+//! template + policy → detector → binding (with its decision) → render → one Work per cluster
+//!                                                                          ↓ executor of the member
+//! template status ← report ← binding status ← Work status ← member's object
+//! ```
+//!
+//! Start at [`Fleet`]. What is decided is decided by pure functions ([`policy`], [`binding`],
+//! [`decision`], [`overrides`], [`work`], [`merge`], [`aggregate`]); the controllers around
+//! them only gather what those need and write what they say.
+
+pub mod aggregate;
+pub mod binding;
+pub mod claim;
+mod clusters;
+pub mod condition;
+pub mod core;
+pub mod decision;
+mod detector;
+pub mod diff;
+pub mod discovery;
+mod execute;
+mod fleet;
+pub mod gvr;
+mod install;
+pub mod keys;
+pub mod member;
+pub mod merge;
+mod namespaces;
+mod options;
+pub mod overrides;
+pub mod policy;
+mod probe;
+pub mod prune;
+mod render;
+mod report;
+mod scheduler;
+mod summary;
+pub mod templates;
+pub mod work;
+
+pub use fleet::Fleet;
+pub use install::definitions;
+pub use options::{Clock, MemberResolver, NamedMembers, Options, RemoteMembers, config};

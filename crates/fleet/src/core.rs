@@ -1,0 +1,265 @@
+//! What all controllers of a fleet share.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use atoll_api::names;
+use atoll_api::work::Work;
+use atoll_interpreter::Interpreter;
+use atoll_meta::Status;
+use atoll_placement::Snapshot;
+use atoll_runtime::{Cache, Endpoint, Informer, Queue};
+use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::binding::Binding;
+use crate::discovery::Kinds;
+use crate::keys::{BindingKey, PolicyKey, TemplateKey};
+use crate::member::Members;
+use crate::options::Options;
+use crate::overrides::Overrides;
+use crate::policy::Policies;
+use crate::templates::Templates;
+
+/// Work that waits.
+#[derive(Default)]
+pub struct Queues {
+    /// Templates to match with policies.
+    pub templates: Queue<TemplateKey>,
+    /// Policies whose templates are to be looked at again.
+    pub policies: Queue<PolicyKey>,
+    /// Bindings to decide on.
+    pub decisions: Queue<BindingKey>,
+    /// Bindings whose works are to be made.
+    pub works: Queue<BindingKey>,
+    /// Bindings whose status is to be told.
+    pub reports: Queue<BindingKey>,
+    /// Bindings whose dependencies are to go along.
+    pub dependencies: Queue<BindingKey>,
+    /// Bindings whose evictions are to be looked after.
+    pub evictions: Queue<BindingKey>,
+    /// Clusters.
+    pub clusters: Queue<Arc<str>>,
+    /// Clusters whose change concerns decisions; true when more than their room changed.
+    pub shifts: Queue<bool>,
+    /// Namespaces to be made in members.
+    pub namespaces: Queue<Arc<str>>,
+    /// Override policies that changed.
+    pub overrides: Queue<PolicyKey>,
+    /// Set when customisations of the interpreter changed.
+    pub customizations: Queue<()>,
+    /// Requests for new decisions.
+    pub rebalancers: Queue<Arc<str>>,
+}
+
+/// The informers of a fleet's own kinds.
+pub struct Informers {
+    pub(crate) clusters: Informer,
+    pub(crate) policies: [Informer; 2],
+    pub(crate) overrides: [Informer; 2],
+    pub(crate) taint_policies: Informer,
+    pub(crate) bindings: Informer,
+    pub(crate) cluster_bindings: Informer,
+    pub(crate) works: Informer,
+    pub(crate) namespaces: Informer,
+    pub(crate) secrets: Informer,
+    pub(crate) rebalancers: Informer,
+    pub(crate) customizations: Informer,
+}
+
+/// Who belongs to whom, by permanent id.
+#[derive(Default)]
+pub struct Index {
+    bindings: RwLock<HashMap<Box<str>, BindingKey>>,
+    works: RwLock<HashMap<Box<str>, (Arc<str>, Arc<str>)>>,
+    /// Bindings by the template they need: template → bindings that depend on it.
+    pub dependents: RwLock<HashMap<TemplateKey, HashSet<BindingKey>>>,
+}
+
+impl Index {
+    /// Notes the id of a binding.
+    pub fn put_binding(&self, id: &str, key: BindingKey) {
+        self.bindings.write().insert(id.into(), key);
+    }
+
+    /// Forgets the id of a binding.
+    pub fn remove_binding(&self, id: &str) {
+        self.bindings.write().remove(id);
+    }
+
+    /// The binding with an id.
+    pub fn binding(&self, id: &str) -> Option<BindingKey> {
+        self.bindings.read().get(id).cloned()
+    }
+
+    /// Notes the id of a work: its namespace and name.
+    pub fn put_work(&self, id: &str, namespace: &str, name: &str) {
+        let mut works = self.works.write();
+        if !works.contains_key(id) {
+            works.insert(id.into(), (namespace.into(), name.into()));
+        }
+    }
+
+    /// Forgets the id of a work.
+    pub fn remove_work(&self, id: &str) {
+        self.works.write().remove(id);
+    }
+
+    /// Namespace and name of the work with an id.
+    pub fn work(&self, id: &str) -> Option<(Arc<str>, Arc<str>)> {
+        self.works.read().get(id).cloned()
+    }
+}
+
+/// What all controllers share.
+pub struct Core {
+    /// The instance.
+    pub instance: Endpoint,
+    /// Settings.
+    pub options: Options,
+    /// What resources mean.
+    pub interpreter: Arc<ArcSwap<Interpreter>>,
+    /// Kinds the instance serves.
+    pub kinds: Kinds,
+    /// Propagation policies.
+    pub policies: Policies,
+    /// Override policies.
+    pub overrides: Overrides,
+    /// Templates.
+    pub templates: Templates,
+    /// The clusters as decisions see them.
+    pub snapshot: ArcSwap<Snapshot>,
+    /// The ways to the members.
+    pub members: Members,
+    /// Work that waits.
+    pub queues: Queues,
+    /// Who belongs to whom.
+    pub index: Arc<Index>,
+    /// Bindings whose last decision failed.
+    pub unplaced: Mutex<HashSet<BindingKey>>,
+    /// Since when a copy is unhealthy, by binding and cluster.
+    pub unhealthy: Mutex<HashMap<(BindingKey, String), Timestamp>>,
+    /// Ends everything.
+    pub stop: CancellationToken,
+    pub(crate) informers: OnceLock<Informers>,
+}
+
+impl Core {
+    /// Nothing runs yet.
+    pub fn new(options: Options, stop: CancellationToken) -> Arc<Self> {
+        let instance = options.instance.clone();
+        Arc::new(Self {
+            kinds: Kinds::new(instance.clone()),
+            instance,
+            options,
+            interpreter: Arc::default(),
+            policies: Policies::default(),
+            overrides: Overrides::default(),
+            templates: Templates::default(),
+            snapshot: ArcSwap::default(),
+            members: Members::default(),
+            queues: Queues::default(),
+            index: Arc::default(),
+            unplaced: Mutex::default(),
+            unhealthy: Mutex::default(),
+            stop,
+            informers: OnceLock::new(),
+        })
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Timestamp {
+        (self.options.clock)()
+    }
+
+    /// The informers; they run before any controller does.
+    pub(crate) fn informers(&self) -> &Informers {
+        self.informers.get().expect("controllers start after the informers")
+    }
+
+    /// Bindings of namespaced or of cluster-scoped templates.
+    pub fn bindings(&self, namespaced: bool) -> &Cache {
+        let informers = self.informers();
+        if namespaced { &informers.bindings.cache } else { &informers.cluster_bindings.cache }
+    }
+
+    /// A binding.
+    pub fn binding(&self, key: &BindingKey) -> Option<Binding> {
+        Binding::of(&self.bindings(key.is_namespaced()).get(&key.namespace, &key.name)?)
+    }
+
+    /// The keys of all bindings.
+    pub fn binding_keys(&self) -> Vec<BindingKey> {
+        let both = [true, false].into_iter().flat_map(|namespaced| self.bindings(namespaced).list());
+        both.map(|item| BindingKey { namespace: (*item.object.head.namespace).into(), name: (*item.object.head.name).into() }).collect()
+    }
+
+    /// The works of a template by cluster.
+    pub fn works_of(&self, binding: &Binding) -> BTreeMap<String, Work> {
+        let resource = &binding.spec.resource;
+        let name = names::work(&resource.kind, &resource.name, &resource.namespace);
+        let works = &self.informers().works.cache;
+        let clusters = self.informers().clusters.cache.keys();
+        let found = clusters.into_iter().filter_map(|cluster| {
+            let item = works.get(&names::execution_namespace(&cluster), &name)?;
+            let mut work: Work = item.decode().ok()?;
+            work.metadata.resource_version = Some(item.revision.to_string());
+            Some((cluster, work))
+        });
+        // Two templates may share a name; the id tells whose work it is.
+        found.filter(|(_, work)| belongs(work, binding)).collect()
+    }
+
+    /// A Cluster object.
+    pub fn cluster(&self, name: &str) -> Option<Value> {
+        Some(self.informers().clusters.cache.get("", name)?.tree())
+    }
+
+    /// Creates a binding or replaces the one it was made from.
+    pub async fn write_binding(&self, before: Option<&Binding>, after: &Binding) -> Result<(), Status> {
+        let key = after.key();
+        let body = after.to_value();
+        match before {
+            None => self.instance.create(&key.gvr(), key.in_namespace(), &body).await?,
+            Some(_) => self.instance.update(&key.gvr(), key.in_namespace(), &key.name, &body).await?,
+        };
+        Ok(())
+    }
+
+    /// Deletes a binding, unless another one has its name by now.
+    pub async fn delete_binding(&self, binding: &Binding) -> Result<(), Status> {
+        let key = binding.key();
+        let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": binding.metadata.uid}});
+        match self.instance.delete(&key.gvr(), key.in_namespace(), &key.name, &options).await {
+            Err(status) if status.code == 409 => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Tells something about an object, without failing.
+    pub async fn event(&self, about: &Value, warning: bool, reason: &str, message: &str) {
+        let kind = if warning { "Warning" } else { "Normal" };
+        self.instance.event(about, kind, reason, message, self.now()).await;
+    }
+
+    /// Looks again at bindings that depend on a template.
+    pub fn dependents_changed(&self, key: &TemplateKey) {
+        for binding in self.index.dependents.read().get(key).into_iter().flatten() {
+            self.queues.dependencies.add(binding.clone());
+        }
+    }
+}
+
+fn belongs(work: &Work, binding: &Binding) -> bool {
+    let labels = work.metadata.labels.as_ref();
+    let key = if binding.key().is_namespaced() { atoll_api::words::label::BINDING_ID } else { atoll_api::words::label::CLUSTER_BINDING_ID };
+    labels.and_then(|labels| labels.get(key)).map(String::as_str) == binding.id()
+}
+
+/// A fresh permanent id.
+pub fn fresh_id() -> String {
+    uuid::Uuid::new_v4().to_string()
+}

@@ -1,0 +1,261 @@
+//! The scheduling decision of a binding, and the record of it that is kept with the binding.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use atoll_api::policy::Placement;
+use atoll_api::words::{annotation, reason};
+use atoll_api::work::{ResourceBindingStatus, TargetCluster};
+use atoll_placement::{Decision, Request, Snapshot, Trigger, decide, trigger};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::{Deserialize, Serialize};
+
+use crate::binding::Binding;
+
+/// Annotation of a binding with the record of its decision.
+pub const DECISION: &str = "atoll.io/decision";
+
+/// A cluster that was chosen: its name, its replicas, and the room it had if it was asked.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Chosen(pub String, pub i32, #[serde(default)] pub Option<i64>);
+
+/// Why a decision is as it is, in few bytes.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// When it was made.
+    pub at: String,
+    /// The generation of the binding it is for.
+    pub generation: i64,
+    /// What asked for it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub trigger: String,
+    /// The chosen clusters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chosen: Vec<Chosen>,
+    /// The refused clusters by the rule and sentence that refused them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, Vec<String>>,
+    /// The affinity term that was taken.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub affinity: String,
+    /// Affinity terms tried in vain, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<(String, String)>,
+    /// Reason and sentence when there is no decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<(String, String)>,
+}
+
+impl Record {
+    /// The record kept with a binding.
+    pub fn of(binding: &Binding) -> Option<Self> {
+        serde_json::from_str(binding.annotation(DECISION)?).ok()
+    }
+
+    fn new(decision: &Decision, why: Trigger, now: Timestamp) -> Self {
+        let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut chosen = Vec::new();
+        for reason in &decision.reasons {
+            match (&reason.refused_by, reason.chosen) {
+                (Some(rule), _) => {
+                    refused.entry(format!("{}: {rule}", rule.plugin())).or_default().push(reason.cluster.to_string());
+                }
+                (None, Some(replicas)) => chosen.push(Chosen(reason.cluster.to_string(), replicas, reason.available)),
+                (None, None) => {}
+            }
+        }
+        Self {
+            at: atoll_meta::time::format_micro(now),
+            generation: 0,
+            trigger: serde_json::to_value(why).ok().and_then(|value| value.as_str().map(ToOwned::to_owned)).unwrap_or_default(),
+            chosen,
+            refused,
+            affinity: decision.affinity.clone(),
+            skipped: decision.skipped.iter().map(|term| (term.affinity.clone(), term.error.to_string())).collect(),
+            error: decision.error.as_ref().map(|error| (error.reason().to_owned(), error.to_string())),
+        }
+    }
+
+    /// Why a cluster is in or out, in one sentence.
+    pub fn of_cluster(&self, name: &str) -> Option<String> {
+        if let Some(Chosen(_, replicas, available)) = self.chosen.iter().find(|chosen| chosen.0 == name) {
+            let room = available.map(|room| format!(" (room for {room})")).unwrap_or_default();
+            return Some(if *replicas > 0 { format!("chosen with {replicas} replicas{room}") } else { "chosen".to_owned() });
+        }
+        let (rule, _) = self.refused.iter().find(|(_, clusters)| clusters.iter().any(|cluster| cluster == name))?;
+        Some(format!("refused by {rule}"))
+    }
+}
+
+/// What a decision needs to know besides the binding.
+pub struct Surroundings<'a> {
+    /// The clusters.
+    pub snapshot: &'a Snapshot,
+    /// Room by cluster as counted inside of it.
+    pub estimates: Option<&'a HashMap<Arc<str>, i32>>,
+    /// Clusters that host the group the workload wants to be with.
+    pub affinity_hosts: Option<&'a BTreeSet<String>>,
+    /// Clusters that host the group the workload keeps away from.
+    pub anti_affinity_hosts: Option<&'a BTreeSet<String>>,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
+/// The status of a binding as of its last decision, which may not be written there yet.
+pub fn effective_status(binding: &Binding) -> Option<ResourceBindingStatus> {
+    let mut status = binding.status.clone();
+    if let Some(record) = Record::of(binding) {
+        let status = status.get_or_insert_default();
+        status.last_scheduled_time = atoll_meta::time::parse(&record.at).map(Time);
+        status.scheduler_observing_affinity_name = record.affinity;
+        status.scheduler_observed_generation = record.generation;
+    }
+    status
+}
+
+/// Whether our scheduler may decide on a binding.
+pub fn is_ours(binding: &Binding) -> bool {
+    let suspended = binding.spec.suspension.as_ref().is_some_and(|suspension| suspension.scheduling == Some(true));
+    let scheduler = &binding.spec.scheduler_name;
+    !binding.is_deleting()
+        && !suspended
+        && binding.is_managed()
+        && binding.spec.placement.is_some()
+        && (scheduler.is_empty() || scheduler == atoll_api::words::DEFAULT_SCHEDULER)
+}
+
+/// Decides if the binding needs it, and writes the outcome into the binding. Whether anything changed.
+///
+/// A new outcome with the same clusters and the same trouble is no change: numbers such as
+/// the room of a cluster move all the time.
+pub fn settle(binding: &mut Binding, around: &Surroundings<'_>) -> bool {
+    if !is_ours(binding) {
+        return false;
+    }
+    let status = effective_status(binding);
+    let applied = binding.applied_placement();
+    let Some(why) = trigger(around.snapshot, &binding.spec, status.as_ref(), applied.as_ref()) else { return false };
+    let mut request = Request::of(&binding.spec, status.as_ref());
+    request.estimates = around.estimates;
+    request.affinity_hosts = around.affinity_hosts;
+    request.anti_affinity_hosts = around.anti_affinity_hosts;
+    let decision = decide(around.snapshot, &request);
+    let clusters = match &decision.error {
+        None => request.targets(&decision),
+        Some(error) if error.clears_clusters() => Vec::new(),
+        Some(_) => binding.spec.clusters.clone(),
+    };
+    let placement = binding.spec.placement.clone().unwrap_or_default();
+    write(binding, clusters, Record::new(&decision, why, around.now), &placement, applied.as_ref(), why)
+}
+
+fn write(
+    binding: &mut Binding,
+    clusters: Vec<TargetCluster>,
+    record: Record,
+    placement: &Placement,
+    applied: Option<&Placement>,
+    why: Trigger,
+) -> bool {
+    let before = Record::of(binding);
+    let same = before.as_ref().is_some_and(|before| {
+        before.error.as_ref().map(|error| &error.0) == record.error.as_ref().map(|error| &error.0) && before.affinity == record.affinity
+    });
+    if same && binding.spec.clusters == clusters && applied == Some(placement) && why != Trigger::Requested {
+        return false;
+    }
+    binding.spec.clusters = clusters;
+    binding.annotate(annotation::APPLIED_PLACEMENT, serde_json::to_string(placement).unwrap_or_default());
+    binding.annotate(DECISION, serde_json::to_string(&record).unwrap_or_default());
+    true
+}
+
+/// Notes in the record which generation the binding will have once it is written.
+pub fn stamp(binding: &mut Binding, before: Option<&Binding>) {
+    let generation = match before {
+        None => 1,
+        Some(before) if before.spec == binding.spec => before.generation(),
+        Some(before) => before.generation() + 1,
+    };
+    if let Some(mut record) = Record::of(binding)
+        && record.generation != generation
+    {
+        record.generation = generation;
+        binding.annotate(DECISION, serde_json::to_string(&record).unwrap_or_default());
+    }
+}
+
+/// The reason and message of the condition `Scheduled`.
+pub fn verdict(record: &Record) -> (&'static str, String, String) {
+    match &record.error {
+        None => ("True", reason::SUCCESS.to_owned(), "Binding has been scheduled successfully.".to_owned()),
+        Some((reason, message)) => ("False", reason.clone(), message.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use atoll_placement::Cluster;
+    use serde_json::json;
+
+    use super::*;
+
+    fn snapshot(names: &[&str]) -> Snapshot {
+        Snapshot::new(names.iter().map(|name| Cluster {
+            name: (*name).into(),
+            apis: ["apps/v1/Deployment".into()].into_iter().collect(),
+            ..Cluster::default()
+        }))
+    }
+
+    fn binding(placement: serde_json::Value) -> Binding {
+        serde_json::from_value(json!({
+            "metadata": {"name": "web-deployment", "namespace": "default", "labels": {"propagationpolicy.karmada.io/permanent-id": "x"}},
+            "spec": {"resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "default"},
+                     "replicas": 3, "placement": placement},
+        }))
+        .unwrap()
+    }
+
+    fn around(snapshot: &Snapshot) -> Surroundings<'_> {
+        Surroundings { snapshot, estimates: None, affinity_hosts: None, anti_affinity_hosts: None, now: Timestamp::UNIX_EPOCH }
+    }
+
+    #[test]
+    fn a_decision_is_written_once_and_says_why() {
+        let members = snapshot(&["m1", "m2", "m3"]);
+        let mut binding = binding(json!({"clusterAffinity": {"clusterNames": ["m1", "m2"]}}));
+        assert!(settle(&mut binding, &around(&members)));
+        stamp(&mut binding, None);
+        let names: Vec<&str> = binding.spec.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
+        assert_eq!(names, ["m1", "m2"]);
+        let record = Record::of(&binding).unwrap();
+        assert_eq!((record.generation, record.error.as_ref()), (1, None));
+        assert_eq!(record.of_cluster("m3").unwrap(), "refused by ClusterAffinity: not named in clusterNames");
+        assert!(record.of_cluster("m1").unwrap().starts_with("chosen with 3 replicas"));
+        assert!(!settle(&mut binding, &around(&members)), "the same question gets no second write");
+    }
+
+    #[test]
+    fn no_fitting_cluster_clears_the_targets_and_is_told() {
+        let mut binding = binding(json!({"clusterAffinity": {"clusterNames": ["gone"]}}));
+        assert!(settle(&mut binding, &around(&snapshot(&["m1"]))));
+        let (status, reason, message) = verdict(&Record::of(&binding).unwrap());
+        assert_eq!((status, reason.as_str()), ("False", "NoClusterFit"));
+        assert!(message.contains("0/1"), "{message}");
+        assert!(binding.spec.clusters.is_empty());
+    }
+
+    #[test]
+    fn bindings_of_nobody_or_suspended_ones_are_left_alone() {
+        let members = snapshot(&["m1"]);
+        let mut orphan = binding(json!({}));
+        orphan.metadata.labels = None;
+        assert!(!settle(&mut orphan, &around(&members)));
+        let mut held = binding(json!({}));
+        held.spec.suspension = serde_json::from_value(json!({"scheduling": true})).unwrap();
+        assert!(!settle(&mut held, &around(&members)));
+    }
+}

@@ -1,0 +1,251 @@
+//! From templates and policies to bindings.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_api::words::{finalizer, label};
+use atoll_meta::{Gvk, Status};
+use atoll_runtime::Patch;
+use serde_json::{Value, json};
+
+use crate::binding::{self, Binding, Meaning, Priority};
+use crate::claim::{self, Claim};
+use crate::core::{Core, fresh_id};
+use crate::keys::{PolicyKey, TemplateKey};
+use crate::policy::Policy;
+use crate::templates::{Watched, is_skipped};
+use crate::{decision, gvr, scheduler};
+
+/// How soon to look again for something that must exist first.
+const SOON: Duration = Duration::from_secs(1);
+
+type Again = Result<Option<Duration>, Status>;
+
+/// Matches one template with the policies and writes its binding.
+pub async fn detect(core: Arc<Core>, key: TemplateKey) -> Again {
+    let Some(watched) = core.templates.get(&key.gvk) else { return Ok(None) };
+    let Some(item) = watched.cache().get(&key.namespace, &key.name) else {
+        core.templates.take_touch(&key);
+        return gone(&core, &watched, &key).await;
+    };
+    if item.object.head.deleting {
+        return Ok(None);
+    }
+    let touched = core.templates.take_touch(&key);
+    let tree = item.tree();
+    let claimed = claim::read(&tree);
+    let policy = core.policies.choose(&key.gvk, &item.object.head, claimed.as_ref(), core.options.preemption);
+    let result = match policy {
+        Some(policy) => bind(&core, &watched, &key, tree, &policy, touched).await,
+        None => release(&core, &watched, &key, &tree, claimed.as_ref()).await,
+    };
+    if result.is_err() && touched {
+        core.templates.put_touch(&key);
+    }
+    result
+}
+
+/// The template is gone: so is its binding, once the instance itself confirms it.
+async fn gone(core: &Core, watched: &Watched, key: &TemplateKey) -> Again {
+    let Some(binding) = core.binding(&key.binding()) else { return Ok(None) };
+    let resource = &binding.spec.resource;
+    if binding.is_deleting() || Gvk::of(&resource.api_version, &resource.kind) != *key.gvk || *resource.name != *key.name {
+        return Ok(None);
+    }
+    let there = core.instance.get_opt(&watched.info.gvr, key.in_namespace(), &key.name).await?;
+    if there.is_some_and(|tree| tree["metadata"]["uid"] == resource.uid.as_str()) {
+        return Ok(Some(SOON));
+    }
+    core.delete_binding(&binding).await?;
+    Ok(None)
+}
+
+/// No policy wants the template: claims go, from the binding first. The binding and its works stay.
+async fn release(core: &Core, watched: &Watched, key: &TemplateKey, tree: &Value, claimed: Option<&Claim>) -> Again {
+    let labels = &tree["metadata"]["labels"];
+    if claimed.is_none() && labels.get(label::POLICY_ID).is_none() && labels.get(label::CLUSTER_POLICY_ID).is_none() {
+        return Ok(None);
+    }
+    if let Some(before) = core.binding(&key.binding()).filter(|binding| binding.spec.resource.uid == tree["metadata"]["uid"]) {
+        let mut after = before.clone();
+        binding::unclaim(&mut after);
+        if after != before {
+            core.write_binding(Some(&before), &after).await?;
+        }
+    }
+    if let Some(patch) = claim::patch(tree, None) {
+        core.instance.patch(&watched.info.gvr, key.in_namespace(), &key.name, "", Patch::Merge, &patch).await?;
+    }
+    Ok(None)
+}
+
+async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, mut tree: Value, policy: &Policy, touched: bool) -> Again {
+    let missing = policy.spec.dependent_overrides.iter().find(|name| {
+        let key = PolicyKey { namespace: policy.key.namespace.clone(), name: name.as_str().into() };
+        core.overrides.get(&key).is_none()
+    });
+    if let Some(missing) = missing {
+        tracing::debug!(?key, missing, "waits for an override policy");
+        return Ok(Some(SOON));
+    }
+    if let Some(patch) = claim::patch(&tree, Some(&policy.claim())) {
+        tree = core.instance.patch(&watched.info.gvr, key.in_namespace(), &key.name, "", Patch::Merge, &patch).await?;
+    }
+    let existing = core.binding(&key.binding());
+    if policy.is_lazy() && !touched {
+        // Works still follow the template and its overrides.
+        core.queues.works.add(key.binding());
+        return Ok(None);
+    }
+    if let Some(other) = existing.as_ref().filter(|binding| binding.spec.resource.uid != tree["metadata"]["uid"]) {
+        return replace(core, key, other, &tree).await;
+    }
+    let priority = priority(core, policy).await?;
+    let meaning = match Meaning::of(&tree, &core.interpreter.load()) {
+        Ok(meaning) => meaning,
+        Err(error) => {
+            core.event(&tree, true, "GetReplicasFailed", &error.to_string()).await;
+            return Err(Status::bad_request(error.to_string()));
+        }
+    };
+    let mut binding = binding::build(&tree, policy, &meaning, priority, existing.as_ref(), fresh_id);
+    scheduler::settle(core, &mut binding);
+    decision::stamp(&mut binding, existing.as_ref());
+    match &existing {
+        Some(before) if *before == binding => core.queues.works.add(key.binding()),
+        before => core.write_binding(before.as_ref(), &binding).await?,
+    }
+    Ok(None)
+}
+
+/// A binding of this name belongs to a template that is gone, or to one of another group.
+async fn replace(core: &Core, key: &TemplateKey, other: &Binding, tree: &Value) -> Again {
+    let resource = &other.spec.resource;
+    if Gvk::of(&resource.api_version, &resource.kind).group == key.gvk.group && *resource.name == *key.name {
+        if !other.is_deleting() {
+            core.delete_binding(other).await?;
+        }
+        return Ok(Some(Duration::from_millis(50)));
+    }
+    let message = format!("binding {:?} belongs to {} {} of {}", other.key(), resource.kind, resource.name, resource.api_version);
+    core.event(tree, true, "ApplyPolicyFailed", &message).await;
+    Err(Status::conflict("work.karmada.io", "resourcebindings", &other.key().name, message))
+}
+
+async fn priority(core: &Core, policy: &Policy) -> Result<Option<Priority>, Status> {
+    let Some(wanted) = &policy.spec.schedule_priority else { return Ok(None) };
+    let class = core.instance.get(&gvr::priority_classes(), None, &wanted.priority_class_name).await?;
+    let value = class["value"].as_i64().unwrap_or_default();
+    Ok(Some(Priority(i32::try_from(value).unwrap_or(i32::MAX))))
+}
+
+/// A policy came, changed or goes: its templates are looked at again.
+pub async fn policy_changed(core: Arc<Core>, key: PolicyKey) -> Again {
+    let policy = core.policies.get(&key);
+    if let Some(policy) = policy.as_ref().filter(|policy| !policy.deleting) {
+        for gvk in policy.kinds() {
+            if core.templates.follow(&core, gvk).await?.is_none() {
+                tracing::debug!(%gvk, policy = ?key, "the instance does not serve the kind yet");
+            }
+        }
+    }
+    let id_label = if key.is_namespaced() { label::POLICY_ID } else { label::CLUSTER_POLICY_ID };
+    let mut held = 0_usize;
+    for watched in core.templates.all() {
+        let items = if key.is_namespaced() { watched.cache().list_in(&key.namespace) } else { watched.cache().list() };
+        for item in items {
+            let head = &item.object.head;
+            if is_skipped(head, &core.options.skipped_namespaces) {
+                continue;
+            }
+            let holds = match (head.label(id_label), &policy) {
+                (Some(id), Some(policy)) => *policy.id == *id,
+                // A policy that is gone without us: whatever it held is looked at again.
+                (Some(_), None) => true,
+                (None, _) => false,
+            };
+            held += usize::from(holds);
+            if holds || policy.as_ref().is_some_and(|policy| policy.fit(&watched.gvk, head).is_some()) {
+                core.queues.templates.add(watched.key(head));
+            }
+        }
+    }
+    match policy {
+        Some(policy) if policy.deleting && held == 0 => leave(&core, &policy).await,
+        Some(policy) if policy.deleting => Ok(Some(Duration::from_millis(20))),
+        Some(policy) => {
+            let served = policy.kinds().all(|gvk| core.templates.get(gvk).is_some());
+            Ok((!served).then_some(Duration::from_secs(5)))
+        }
+        None => Ok(None),
+    }
+}
+
+/// The policy holds nothing any more and may go.
+async fn leave(core: &Core, policy: &Policy) -> Again {
+    let (resource, own) = if policy.key.is_namespaced() {
+        (gvr::policies(), finalizer::POLICY)
+    } else {
+        (gvr::cluster_policies(), finalizer::CLUSTER_POLICY)
+    };
+    // Bindings whose template is gone still name the policy.
+    let id_label = if policy.key.is_namespaced() { label::POLICY_ID } else { label::CLUSTER_POLICY_ID };
+    for namespaced in [true, false] {
+        for item in core.bindings(namespaced).list() {
+            if item.object.head.label(id_label) == Some(&policy.id)
+                && let Some(before) = Binding::of(&item).filter(|binding| !binding.is_deleting())
+            {
+                let mut after = before.clone();
+                binding::unclaim(&mut after);
+                core.write_binding(Some(&before), &after).await?;
+            }
+        }
+    }
+    remove_finalizer(core, &resource, policy.key.in_namespace(), &policy.key.name, own).await?;
+    Ok(None)
+}
+
+/// Removes a finalizer of ours from an object, if it is there.
+pub async fn remove_finalizer(core: &Core, resource: &atoll_meta::Gvr, namespace: Option<&str>, name: &str, own: &str) -> Result<(), Status> {
+    let Some(object) = core.instance.get_opt(resource, namespace, name).await? else { return Ok(()) };
+    let finalizers = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let kept: Vec<Value> = finalizers.iter().filter(|finalizer| *finalizer != own).cloned().collect();
+    if kept.len() == finalizers.len() {
+        return Ok(());
+    }
+    let patch = json!({"metadata": {"finalizers": kept, "resourceVersion": object["metadata"]["resourceVersion"]}});
+    match core.instance.patch(resource, namespace, name, "", Patch::Merge, &patch).await {
+        Err(status) if status.code != 404 => Err(status),
+        _ => Ok(()),
+    }
+}
+
+/// The customisations of the interpreter changed: everything it says is asked again.
+pub async fn customized(core: Arc<Core>, _: ()) -> Again {
+    let list: Vec<Value> = core.informers().customizations.cache.list().iter().map(atoll_runtime::Item::tree).collect();
+    let (interpreter, errors) = core.interpreter.load().with_customizations(&list);
+    for (name, error) in errors {
+        let about = list.iter().find(|custom| custom["metadata"]["name"] == name.as_str());
+        if let Some(about) = about {
+            core.event(about, true, "InvalidCustomization", &error.to_string()).await;
+        }
+    }
+    core.interpreter.store(Arc::new(interpreter));
+    for watched in core.templates.all() {
+        for item in watched.cache().list() {
+            let key = watched.key(&item.object.head);
+            if core.binding(&key.binding()).is_some() {
+                core.queues.templates.add(key);
+            }
+        }
+    }
+    for member in core.members.list() {
+        for item in core.informers().works.cache.list_in(&atoll_api::names::execution_namespace(&member.name)) {
+            member.queue.add((*item.object.head.name).into());
+        }
+    }
+    for key in core.binding_keys() {
+        core.queues.reports.add(key);
+    }
+    Ok(None)
+}

@@ -1,0 +1,166 @@
+//! Which kinds an API serves, under which paths.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_api::cluster::{ApiEnablement, ApiResource};
+use atoll_meta::{Gvk, Gvr, Status, split_api_version};
+use atoll_runtime::Endpoint;
+use parking_lot::RwLock;
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// A kind that is not found is not asked for again within this time.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A served kind.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct KindInfo {
+    /// Where it is.
+    pub gvr: Gvr,
+    /// Whether it lives in namespaces.
+    pub namespaced: bool,
+    /// Whether its status is written apart.
+    pub has_status: bool,
+}
+
+/// Everything an API serves.
+#[derive(Clone, Debug, Default)]
+pub struct Discovery {
+    kinds: HashMap<Gvk, Arc<KindInfo>>,
+    /// Groups, versions and kinds as a Cluster reports them.
+    pub enablements: Vec<ApiEnablement>,
+    /// Whether some groups did not answer.
+    pub partial: bool,
+}
+
+impl Discovery {
+    /// Adds the resources of one group and version.
+    pub fn add(&mut self, group_version: &str, list: &Value) {
+        let (group, version) = split_api_version(group_version);
+        let resources = list["resources"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let has = |name: &str| resources.iter().any(|resource| resource["name"] == name);
+        let mut enabled = Vec::new();
+        for resource in resources {
+            let (Some(name), Some(kind)) = (resource["name"].as_str(), resource["kind"].as_str()) else { continue };
+            if name.contains('/') {
+                continue;
+            }
+            enabled.push(ApiResource { name: name.to_owned(), kind: kind.to_owned() });
+            let verbs = resource["verbs"].as_array();
+            if !verbs.is_some_and(|verbs| verbs.iter().any(|verb| verb == "get")) {
+                continue;
+            }
+            let info = KindInfo {
+                gvr: Gvr::new(group, version, name),
+                namespaced: resource["namespaced"].as_bool().unwrap_or_default(),
+                has_status: has(&format!("{name}/status")),
+            };
+            self.kinds.insert(Gvk::new(group, version, kind), Arc::new(info));
+        }
+        enabled.sort_by(|a, b| a.name.cmp(&b.name));
+        self.enablements.push(ApiEnablement { group_version: group_version.to_owned(), resources: enabled });
+    }
+
+    /// A kind.
+    pub fn get(&self, gvk: &Gvk) -> Option<Arc<KindInfo>> {
+        self.kinds.get(gvk).cloned()
+    }
+}
+
+/// Asks an API what it serves. Groups that fail are left out and marked.
+pub async fn discover(endpoint: &Endpoint) -> Result<Discovery, Status> {
+    let (core, groups) = tokio::try_join!(endpoint.get_path("/api/v1"), endpoint.get_path("/apis"))?;
+    let mut found = Discovery::default();
+    found.add("v1", &core);
+    let versions: Vec<String> = groups["groups"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(|group| group["versions"].as_array().into_iter().flatten())
+        .filter_map(|version| version["groupVersion"].as_str().map(ToOwned::to_owned))
+        .collect();
+    let lists = futures::future::join_all(versions.iter().map(|version| async move {
+        endpoint.get_path(&format!("/apis/{version}")).await
+    }));
+    for (version, list) in versions.iter().zip(lists.await) {
+        match list {
+            Ok(list) => found.add(version, &list),
+            Err(status) => {
+                tracing::debug!(endpoint = endpoint.name(), version, %status, "group not discovered");
+                found.partial = true;
+            }
+        }
+    }
+    found.enablements.sort_by(|a, b| a.group_version.cmp(&b.group_version));
+    Ok(found)
+}
+
+/// What an API serves, asked for again when an unknown kind comes up.
+pub struct Kinds {
+    endpoint: Endpoint,
+    known: RwLock<Arc<Discovery>>,
+    asked: tokio::sync::Mutex<Option<Instant>>,
+}
+
+impl Kinds {
+    /// Of this API; nothing is asked yet.
+    pub fn new(endpoint: Endpoint) -> Self {
+        Self { endpoint, known: RwLock::default(), asked: tokio::sync::Mutex::default() }
+    }
+
+    /// What is known now.
+    pub fn known(&self) -> Arc<Discovery> {
+        self.known.read().clone()
+    }
+
+    /// Asks again.
+    pub async fn refresh(&self) -> Result<Arc<Discovery>, Status> {
+        let found = Arc::new(discover(&self.endpoint).await?);
+        *self.known.write() = found.clone();
+        Ok(found)
+    }
+
+    /// A kind; `None` when the API does not serve it.
+    pub async fn get(&self, gvk: &Gvk) -> Result<Option<Arc<KindInfo>>, Status> {
+        if let Some(info) = self.known().get(gvk) {
+            return Ok(Some(info));
+        }
+        let mut asked = self.asked.lock().await;
+        if let Some(info) = self.known().get(gvk) {
+            return Ok(Some(info));
+        }
+        if asked.is_some_and(|at| at.elapsed() < PATIENCE) {
+            return Ok(None);
+        }
+        let found = self.refresh().await?;
+        *asked = Some(Instant::now());
+        Ok(found.get(gvk))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_kind_is_found_by_its_name_and_knows_whether_it_has_a_status() {
+        let mut found = Discovery::default();
+        found.add(
+            "apps/v1",
+            &json!({"resources": [
+                {"name": "deployments", "kind": "Deployment", "namespaced": true, "verbs": ["get", "list"]},
+                {"name": "deployments/status", "kind": "Deployment", "namespaced": true, "verbs": ["get"]},
+                {"name": "odd", "kind": "Odd", "namespaced": false, "verbs": ["create"]},
+            ]}),
+        );
+        let info = found.get(&Gvk::new("apps", "v1", "Deployment")).unwrap();
+        assert_eq!(*info, KindInfo { gvr: Gvr::new("apps", "v1", "deployments"), namespaced: true, has_status: true });
+        assert_eq!(found.get(&Gvk::new("apps", "v1", "Odd")), None, "what cannot be read cannot be followed");
+        assert_eq!(found.enablements[0].resources.len(), 2);
+    }
+}

@@ -1,0 +1,306 @@
+//! From works to objects in a member, and back from there to the status of the works.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use atoll_api::names;
+use atoll_api::words::{condition as types, finalizer, reason};
+use atoll_api::work::{ManifestStatus, ResourceHealth, ResourceIdentifier, Work, WorkStatus};
+use atoll_interpreter::{Health, Interpreter};
+use atoll_meta::{Gvk, Status};
+use atoll_runtime::{Cache, Endpoint, Item, Patch};
+use serde_json::{Value, json};
+
+use crate::condition::{self, Wanted};
+use crate::discovery::KindInfo;
+use crate::member::{Member, Written};
+use crate::options::Clock;
+use crate::{diff, gvr, merge};
+
+/// How long one request to a member may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+type Again = Result<Option<Duration>, Status>;
+
+/// Carries works out; in the hub for members it reaches, in an agent for its own.
+pub struct Executor {
+    /// The instance.
+    pub instance: Endpoint,
+    /// The works.
+    pub works: Cache,
+    /// What resources mean.
+    pub interpreter: Arc<ArcSwap<Interpreter>>,
+    /// What tells the time.
+    pub clock: Clock,
+}
+
+/// A work and what it is for.
+struct Task<'a> {
+    name: Arc<str>,
+    work: Work,
+    manifest: Value,
+    gvk: Gvk,
+    member: &'a Arc<Member>,
+}
+
+impl Task<'_> {
+    fn generation(&self) -> i64 {
+        self.work.metadata.generation.unwrap_or_default()
+    }
+
+    fn object_name(&self) -> &str {
+        self.manifest["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    fn object_namespace(&self) -> Option<&str> {
+        self.manifest["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty())
+    }
+
+    fn describe(&self) -> String {
+        let namespace = self.object_namespace().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        format!("{} {namespace}{}", self.gvk.kind, self.object_name())
+    }
+}
+
+impl Executor {
+    /// Carries out one work of a member.
+    pub async fn execute(&self, member: Arc<Member>, name: Arc<str>) -> Again {
+        let namespace = names::execution_namespace(&member.name);
+        let Some(item) = self.works.get(&namespace, &name) else {
+            member.forget(&name);
+            return Ok(None);
+        };
+        let Some(task) = task(&item, name, &member) else { return Ok(None) };
+        if item.object.head.deleting {
+            return self.retire(task).await;
+        }
+        if !item.object.head.finalizers.iter().any(|own| **own == *finalizer::EXECUTION) {
+            return self.add_finalizer(&task).await;
+        }
+        let outcome = tokio::time::timeout(DEADLINE, self.apply(&task)).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(Status::timeout(format!("member {} does not answer", member.name), 1)));
+        self.tell(&task, outcome.as_ref()).await?;
+        match outcome {
+            Ok(_) => Ok(None),
+            Err(status) => Err(status),
+        }
+    }
+
+    async fn add_finalizer(&self, task: &Task<'_>) -> Again {
+        let mut finalizers = task.work.metadata.finalizers.clone().unwrap_or_default();
+        finalizers.push(finalizer::EXECUTION.to_owned());
+        let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": task.work.metadata.resource_version}});
+        self.instance.patch(&gvr::works(), task.work.metadata.namespace.as_deref(), &task.name, "", Patch::Merge, &patch).await?;
+        Ok(None)
+    }
+
+    /// Brings the member's object to what the work says; gives what the member holds then.
+    async fn apply(&self, task: &Task<'_>) -> Result<Option<Value>, Status> {
+        let info = self.kind(task).await?;
+        let informer = task.member.follow(&info).await?;
+        let namespace = task.object_namespace().filter(|_| info.namespaced);
+        let observed = informer.cache.get(namespace.unwrap_or_default(), task.object_name());
+        if task.work.spec.suspend_dispatching == Some(true) {
+            return Ok(observed.map(|item| item.tree()));
+        }
+        let observed = match observed {
+            Some(item) => item.tree(),
+            None => match task.member.endpoint.create(&info.gvr, namespace, &task.manifest).await {
+                Ok(created) => {
+                    task.member.note(&task.name, Written { work: task.generation(), version: version(&created) });
+                    return Ok(Some(created));
+                }
+                Err(status) if status.code == 409 && status.reason == atoll_meta::Reason::AlreadyExists => {
+                    task.member.endpoint.get(&info.gvr, namespace, task.object_name()).await?
+                }
+                Err(status) => return Err(status),
+            },
+        };
+        self.adopt(task, &info, observed).await.map(Some)
+    }
+
+    async fn kind(&self, task: &Task<'_>) -> Result<Arc<KindInfo>, Status> {
+        let info = task.member.kinds.get(&task.gvk).await?;
+        info.ok_or_else(|| Status::unavailable(format!("member {} does not serve {}", task.member.name, task.gvk)))
+    }
+
+    /// Changes an object that is there already, if it needs to be and may be.
+    async fn adopt(&self, task: &Task<'_>, info: &KindInfo, observed: Value) -> Result<Value, Status> {
+        let ours = merge::is_ours(&observed);
+        if !ours && !merge::may_take_over(&task.manifest) {
+            return Err(Status::conflict(
+                &info.gvr.group,
+                &info.gvr.resource,
+                task.object_name(),
+                format!(
+                    "{} already exists in cluster {} and is not managed here; conflictResolution Overwrite would take it over",
+                    task.describe(),
+                    task.member.name
+                ),
+            ));
+        }
+        if !observed["metadata"]["deletionTimestamp"].is_null() {
+            return Err(Status::unavailable(format!("{} is being deleted in cluster {}", task.describe(), task.member.name)));
+        }
+        let written = Written { work: task.generation(), version: version(&observed) };
+        if ours && self.is_current(task, &observed, &written) {
+            task.member.note(&task.name, written);
+            return Ok(observed);
+        }
+        let desired = merge::merge(&task.manifest, &observed, &self.interpreter.load())
+            .map_err(|error| Status::bad_request(format!("{} cannot be retained: {error}", task.describe())))?;
+        let namespace = task.object_namespace().filter(|_| info.namespaced);
+        let stored = task.member.endpoint.update(&info.gvr, namespace, task.object_name(), &desired).await?;
+        task.member.note(&task.name, Written { work: task.generation(), version: version(&stored) });
+        Ok(stored)
+    }
+
+    /// Whether nothing needs to be written: we wrote this generation and nobody changed the object since.
+    fn is_current(&self, task: &Task<'_>, observed: &Value, written: &Written) -> bool {
+        match task.member.written(&task.name) {
+            Some(known) if known == *written => merge::is_within(&task.manifest["metadata"], &observed["metadata"]),
+            Some(_) => false,
+            // After a restart: what the work tells of itself, and a look at the object.
+            None => {
+                let conditions = task.work.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+                let told = condition::get(conditions, types::APPLIED)
+                    .is_some_and(|applied| applied.status == "True" && applied.observed_generation == Some(task.generation()));
+                told && merge::merge(&task.manifest, observed, &self.interpreter.load()).is_ok_and(|desired| merge::is_within(&desired, observed))
+            }
+        }
+    }
+
+    /// Writes the status of a work if it changed.
+    async fn tell(&self, task: &Task<'_>, outcome: Result<&Option<Value>, &Status>) -> Result<(), Status> {
+        let old = task.work.status.clone().unwrap_or_default();
+        let new = status(task, &old, outcome, &self.interpreter.load(), (self.clock)());
+        let trees = (serde_json::to_value(&old).unwrap_or_default(), serde_json::to_value(&new).unwrap_or_default());
+        let Some(patch) = diff::merge_patch(&trees.0, &trees.1) else { return Ok(()) };
+        let namespace = task.work.metadata.namespace.as_deref();
+        self.instance.patch(&gvr::works(), namespace, &task.name, "status", Patch::Merge, &json!({"status": patch})).await?;
+        if let Err(failure) = outcome
+            && (condition::is_true(&old.conditions, types::APPLIED) || old.conditions.is_empty())
+        {
+            let about = json!({"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work", "metadata": task.work.metadata});
+            self.instance.event(&about, "Warning", "SyncFailed", &failure.message, (self.clock)()).await;
+        }
+        Ok(())
+    }
+
+    /// The work goes: the copy first, unless it is to stay or was never ours.
+    async fn retire(&self, task: Task<'_>) -> Again {
+        if !task.work.metadata.finalizers.iter().flatten().any(|own| own == finalizer::EXECUTION) {
+            return Ok(None);
+        }
+        let removed = tokio::time::timeout(DEADLINE, self.remove(&task)).await;
+        if !removed.unwrap_or_else(|_| Err(Status::timeout(format!("member {} does not answer", task.member.name), 1)))? {
+            return Ok(Some(Duration::from_millis(500)));
+        }
+        let finalizers: Vec<&String> =
+            task.work.metadata.finalizers.iter().flatten().filter(|own| *own != finalizer::EXECUTION).collect();
+        let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": task.work.metadata.resource_version}});
+        let namespace = task.work.metadata.namespace.as_deref();
+        match self.instance.patch(&gvr::works(), namespace, &task.name, "", Patch::Merge, &patch).await {
+            Err(status) if status.code != 404 => return Err(status),
+            _ => {}
+        }
+        task.member.forget(&task.name);
+        Ok(None)
+    }
+
+    /// Removes the copy, or our traces from it; whether that is done.
+    async fn remove(&self, task: &Task<'_>) -> Result<bool, Status> {
+        let Some(info) = task.member.kinds.get(&task.gvk).await? else { return Ok(true) };
+        let (endpoint, gvr) = (&task.member.endpoint, &info.gvr);
+        let namespace = task.object_namespace().filter(|_| info.namespaced);
+        let Some(observed) = endpoint.get_opt(gvr, namespace, task.object_name()).await? else { return Ok(true) };
+        if !merge::is_ours(&observed) || !is_of(task, &observed) {
+            return Ok(true);
+        }
+        if task.work.spec.preserve_resources_on_deletion == Some(true) {
+            endpoint.patch(gvr, namespace, task.object_name(), "", Patch::Merge, &merge::release(&observed)).await?;
+            return Ok(true);
+        }
+        if !observed["metadata"]["deletionTimestamp"].is_null() {
+            return Ok(false);
+        }
+        let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
+                             "preconditions": {"uid": observed["metadata"]["uid"]}});
+        endpoint.delete(gvr, namespace, task.object_name(), &options).await?;
+        Ok(endpoint.get_opt(gvr, namespace, task.object_name()).await?.is_none())
+    }
+}
+
+/// Whether an object in the member was put there by this work and not by another one.
+fn is_of(task: &Task<'_>, observed: &Value) -> bool {
+    let annotations = &observed["metadata"]["annotations"];
+    let name = annotations[atoll_api::words::annotation::WORK_NAME].as_str();
+    name.is_none_or(|name| *name == *task.name)
+}
+
+fn task<'a>(item: &Item, name: Arc<str>, member: &'a Arc<Member>) -> Option<Task<'a>> {
+    let mut work: Work = item.decode().ok()?;
+    work.metadata.resource_version = Some(item.revision.to_string());
+    let manifest = work.spec.workload.manifests.first()?.clone();
+    let gvk = Gvk::of(manifest["apiVersion"].as_str()?, manifest["kind"].as_str()?);
+    Some(Task { name, work, manifest, gvk, member })
+}
+
+/// What tells one state of a member's object from another: status changes do not count where that can be told.
+fn version(object: &Value) -> String {
+    let meta = &object["metadata"];
+    match meta["generation"].as_i64().filter(|generation| *generation > 0) {
+        Some(generation) => format!("{}/{generation}", meta["uid"].as_str().unwrap_or_default()),
+        None => meta["resourceVersion"].as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// The status of a work after an attempt.
+fn status(task: &Task<'_>, old: &WorkStatus, outcome: Result<&Option<Value>, &Status>, interpreter: &Interpreter, now: jiff::Timestamp) -> WorkStatus {
+    let mut status = old.clone();
+    let generation = task.generation();
+    let suspended = task.work.spec.suspend_dispatching == Some(true);
+    if suspended || condition::get(&status.conditions, types::DISPATCHING).is_some() {
+        let (value, why, message) = if suspended {
+            ("False", reason::SUSPEND_DISPATCHING, "Work dispatching is in a suspended state.")
+        } else {
+            ("True", "Dispatching", "Work is being dispatched to the member cluster.")
+        };
+        let wanted = Wanted { type_: types::DISPATCHING, status: value, reason: why, message: message.to_owned(), generation };
+        condition::set(&mut status.conditions, wanted, now);
+    }
+    if !suspended {
+        let (value, why, message) = match outcome {
+            Ok(_) => ("True", reason::APPLIED_SUCCESSFUL, "Manifest has been successfully applied".to_owned()),
+            Err(failure) => ("False", reason::APPLIED_FAILED, format!("Failed to apply all manifests (0/1): {}", failure.message)),
+        };
+        condition::set(&mut status.conditions, Wanted { type_: types::APPLIED, status: value, reason: why, message, generation }, now);
+    }
+    if let Ok(Some(observed)) = outcome {
+        status.manifest_statuses = vec![manifest_status(task, observed, interpreter)];
+    }
+    status
+}
+
+fn manifest_status(task: &Task<'_>, observed: &Value, interpreter: &Interpreter) -> ManifestStatus {
+    let health = match interpreter.health(observed) {
+        Health::Healthy => ResourceHealth::Healthy,
+        Health::Unhealthy => ResourceHealth::Unhealthy,
+        Health::Unknown => ResourceHealth::Unknown,
+    };
+    let plural = task.member.kinds.known().get(&task.gvk).map(|info| info.gvr.resource.clone());
+    ManifestStatus {
+        identifier: ResourceIdentifier {
+            ordinal: 0,
+            group: task.gvk.group.clone(),
+            version: task.gvk.version.clone(),
+            kind: task.gvk.kind.clone(),
+            resource: plural.unwrap_or_default(),
+            namespace: task.object_namespace().unwrap_or_default().to_owned(),
+            name: task.object_name().to_owned(),
+        },
+        status: interpreter.reflect(observed),
+        health: Some(health),
+    }
+}

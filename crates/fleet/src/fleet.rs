@@ -1,0 +1,296 @@
+//! Starts all controllers of an instance.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use atoll_api::cluster::Cluster;
+use atoll_api::words::label;
+use atoll_api::names;
+use atoll_meta::{Gvk, Gvr};
+use atoll_placement::Snapshot;
+use atoll_runtime::{Change, Informer, Item, Selection, work};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::binding::Binding;
+use crate::core::{Core, Informers};
+use crate::keys::{BindingKey, PolicyKey};
+use crate::options::Options;
+use crate::overrides::OverridePolicy;
+use crate::policy::Policy;
+use crate::{clusters, detector, gvr, namespaces, render, report, scheduler};
+
+/// Changes of status are gathered for this long before they are told further up.
+const GATHER: Duration = Duration::from_millis(10);
+
+/// A running fleet. It ends with its stop token.
+pub struct Fleet {
+    core: Arc<Core>,
+}
+
+impl Fleet {
+    /// Starts the controllers; returns when the present state is known and they work.
+    pub async fn start(options: Options, stop: CancellationToken) -> Self {
+        let core = Core::new(options, stop.clone());
+        let informers = informers(&core);
+        let all = [
+            &informers.clusters,
+            &informers.policies[0],
+            &informers.policies[1],
+            &informers.overrides[0],
+            &informers.overrides[1],
+            &informers.bindings,
+            &informers.cluster_bindings,
+            &informers.works,
+            &informers.namespaces,
+            &informers.secrets,
+            &informers.rebalancers,
+            &informers.taint_policies,
+            &informers.customizations,
+        ];
+        for informer in all {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = informer.synced() => {}
+            }
+        }
+        // Nobody else sets it.
+        let _ = core.informers.set(informers);
+        follow_known(&core).await;
+        run(&core, &stop);
+        let ended = core.clone();
+        tokio::spawn(async move {
+            stop.cancelled().await;
+            ended.members.clear();
+            ended.templates.clear();
+        });
+        Self { core }
+    }
+
+    /// What the controllers share.
+    pub fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+}
+
+/// Kinds that bindings or policies name are followed from the start.
+async fn follow_known(core: &Arc<Core>) {
+    let mut kinds: Vec<Gvk> = core.policies.list().iter().flat_map(|policy| policy.kinds().cloned().collect::<Vec<_>>()).collect();
+    for namespaced in [true, false] {
+        for item in core.bindings(namespaced).list() {
+            if let Some(binding) = Binding::of(&item) {
+                kinds.push(Gvk::of(&binding.spec.resource.api_version, &binding.spec.resource.kind));
+            }
+        }
+    }
+    kinds.sort();
+    kinds.dedup();
+    for gvk in kinds {
+        if let Err(status) = core.templates.follow(core, &gvk).await {
+            tracing::debug!(%gvk, %status, "not followed yet");
+        }
+    }
+}
+
+/// Starts the workers of all queues.
+fn run(core: &Arc<Core>, stop: &CancellationToken) {
+    macro_rules! serve {
+        ($queue:ident, $workers:expr, $task:path) => {{
+            let shared = core.clone();
+            let run = move |key| $task(shared.clone(), key);
+            tokio::spawn(work(core.queues.$queue.clone(), $workers, stop.clone(), run));
+        }};
+    }
+    let workers = core.options.workers;
+    serve!(clusters, 4, clusters::tend);
+    serve!(policies, 4, detector::policy_changed);
+    serve!(templates, workers, detector::detect);
+    serve!(decisions, workers, scheduler::decide);
+    serve!(shifts, 1, scheduler::shift);
+    serve!(works, workers, render::render);
+    serve!(reports, workers / 2 + 1, report::report);
+    serve!(namespaces, 4, namespaces::spread);
+    serve!(overrides, 1, render::override_changed);
+    serve!(customizations, 1, detector::customized);
+}
+
+fn informers(core: &Arc<Core>) -> Informers {
+    let weak = Arc::downgrade(core);
+    let all = Selection::default;
+    let start = |gvr: Gvr, selection: Selection, sink: Box<dyn Fn(&Core, Change) + Send + Sync>| {
+        let weak: Weak<Core> = weak.clone();
+        Informer::start(core.instance.clone(), gvr, selection, move |change| {
+            if let Some(core) = weak.upgrade() {
+                sink(&core, change);
+            }
+        })
+    };
+    Informers {
+        clusters: start(gvr::clusters(), all(), cluster_sink()),
+        policies: [gvr::policies(), gvr::cluster_policies()].map(|gvr| start(gvr, all(), Box::new(policy_sink))),
+        overrides: [gvr::overrides(), gvr::cluster_overrides()].map(|gvr| start(gvr, all(), Box::new(override_sink))),
+        taint_policies: start(gvr::taint_policies(), all(), Box::new(taint_policy_sink)),
+        bindings: start(gvr::bindings(true), all(), Box::new(binding_sink)),
+        cluster_bindings: start(gvr::bindings(false), all(), Box::new(binding_sink)),
+        works: start(gvr::works(), all(), Box::new(work_sink)),
+        namespaces: start(gvr::core("namespaces"), all(), Box::new(namespace_sink)),
+        secrets: start(
+            gvr::core("secrets"),
+            Selection { namespace: Some(names::CLUSTER_NAMESPACE.to_owned()), query: String::new() },
+            Box::new(secret_sink),
+        ),
+        rebalancers: start(gvr::rebalancers(), all(), Box::new(rebalancer_sink)),
+        customizations: start(gvr::customizations(), all(), Box::new(|core, _| core.queues.customizations.add(()))),
+    }
+}
+
+fn key_of(item: &Item) -> BindingKey {
+    BindingKey { namespace: (*item.object.head.namespace).into(), name: (*item.object.head.name).into() }
+}
+
+/// Keeps the snapshot up to date, and tells whom a change of a cluster concerns.
+fn cluster_sink() -> Box<dyn Fn(&Core, Change) + Send + Sync> {
+    let known: Mutex<HashMap<Arc<str>, Arc<atoll_placement::Cluster>>> = Mutex::default();
+    Box::new(move |core, change| {
+        let name: Arc<str> = (*change.item().object.head.name).into();
+        let mut known = known.lock();
+        let before = known.get(&name).cloned();
+        let gone = matches!(change, Change::Deleted(_));
+        let after = if gone { None } else { change.item().decode::<Cluster>().ok().map(|cluster| Arc::new(atoll_placement::Cluster::from(&cluster))) };
+        match &after {
+            Some(cluster) => known.insert(name.clone(), cluster.clone()),
+            None => known.remove(&name),
+        };
+        core.snapshot.store(Arc::new(Snapshot::of_shared(known.values().cloned())));
+        drop(known);
+        core.queues.shifts.add(concerns(before.as_deref(), after.as_deref()));
+        if before.is_none() || gone {
+            for namespace in core.informers.get().map(|informers| informers.namespaces.cache.keys()).unwrap_or_default() {
+                core.queues.namespaces.add(namespace.into());
+            }
+        }
+        core.queues.clusters.add(name);
+    })
+}
+
+/// Whether more than the room of a cluster changed.
+fn concerns(before: Option<&atoll_placement::Cluster>, after: Option<&atoll_placement::Cluster>) -> bool {
+    let (Some(a), Some(b)) = (before, after) else { return true };
+    a.labels != b.labels
+        || a.provider != b.provider
+        || a.region != b.region
+        || a.zones != b.zones
+        || a.taints != b.taints
+        || a.apis != b.apis
+        || a.deleting != b.deleting
+}
+
+fn policy_sink(core: &Core, change: Change) {
+    let item = change.item();
+    let key: PolicyKey = key_of(item);
+    match (&change, Policy::of(item)) {
+        (Change::Added(_) | Change::Updated(..), Some(policy)) => {
+            core.policies.put(policy);
+        }
+        _ => core.policies.remove(&key),
+    }
+    core.queues.policies.add(key);
+}
+
+fn override_sink(core: &Core, change: Change) {
+    let item = change.item();
+    match (&change, OverridePolicy::of(item)) {
+        (Change::Added(_) | Change::Updated(..), Some(policy)) => core.overrides.put(policy),
+        _ => core.overrides.remove(&key_of(item)),
+    }
+    core.queues.overrides.add(key_of(item));
+}
+
+fn taint_policy_sink(core: &Core, _change: Change) {
+    for cluster in core.snapshot.load().clusters() {
+        core.queues.clusters.add(cluster.name.clone());
+    }
+}
+
+fn binding_sink(core: &Core, change: Change) {
+    let item = change.item();
+    let (key, head) = (key_of(item), &item.object.head);
+    let id = head.label(label::BINDING_ID).or_else(|| head.label(label::CLUSTER_BINDING_ID));
+    match &change {
+        Change::Deleted(_) => {
+            if let Some(id) = id {
+                core.index.remove_binding(id);
+            }
+            core.unplaced.lock().remove(&key);
+            core.queues.dependencies.add(key);
+            return;
+        }
+        Change::Added(_) => {}
+        Change::Updated(old, new) => {
+            let (old, new) = (&old.object.head, &new.object.head);
+            if old.generation == new.generation && old.deleting == new.deleting && old.labels == new.labels {
+                // Only the status, the record of a decision or a finalizer.
+                core.queues.reports.add_after(key.clone(), GATHER);
+                core.queues.evictions.add(key);
+                return;
+            }
+        }
+    }
+    if let Some(id) = id {
+        core.index.put_binding(id, key.clone());
+    }
+    core.queues.works.add(key.clone());
+    core.queues.decisions.add(key.clone());
+    core.queues.dependencies.add(key.clone());
+    core.queues.evictions.add(key.clone());
+    core.queues.reports.add_after(key, GATHER);
+}
+
+fn work_sink(core: &Core, change: Change) {
+    let head = &change.item().object.head;
+    let Some(member) = names::member_of_execution_namespace(&head.namespace) else { return };
+    if let Some(id) = head.label(label::WORK_ID) {
+        match &change {
+            Change::Deleted(_) => core.index.remove_work(id),
+            _ => core.index.put_work(id, &head.namespace, &head.name),
+        }
+    }
+    let status_only = matches!(&change, Change::Updated(old, new)
+        if old.object.head.generation == new.object.head.generation && old.object.head.deleting == new.object.head.deleting);
+    if !status_only && let Some(member) = core.members.get(member) {
+        member.queue.add((*head.name).into());
+    }
+    let id = head.label(label::BINDING_ID).or_else(|| head.label(label::CLUSTER_BINDING_ID));
+    if let Some(key) = id.and_then(|id| core.index.binding(id)) {
+        if matches!(change, Change::Deleted(_)) {
+            core.queues.works.add(key.clone());
+        }
+        core.queues.reports.add_after(key, GATHER);
+    } else if matches!(change, Change::Deleted(_)) {
+        for namespace in core.informers.get().map(|informers| informers.namespaces.cache.keys()).unwrap_or_default() {
+            if names::work("Namespace", &namespace, "") == *head.name {
+                core.queues.namespaces.add(namespace.into());
+            }
+        }
+        if let Some(member) = names::member_of_execution_namespace(&head.namespace) {
+            core.queues.clusters.add(member.into());
+        }
+    }
+}
+
+fn namespace_sink(core: &Core, change: Change) {
+    core.queues.namespaces.add((*change.item().object.head.name).into());
+}
+
+/// The credentials of a member changed.
+fn secret_sink(core: &Core, change: Change) {
+    let name = &*change.item().object.head.name;
+    if core.snapshot.load().get(name).is_some() {
+        core.queues.clusters.add(name.into());
+    }
+}
+
+fn rebalancer_sink(core: &Core, change: Change) {
+    core.queues.rebalancers.add((*change.item().object.head.name).into());
+}

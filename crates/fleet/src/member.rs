@@ -1,0 +1,159 @@
+//! The ways to the members, each with its own queue of works.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use atoll_api::words::label;
+use atoll_meta::{Gvr, Status};
+use atoll_runtime::{Change, Endpoint, Informer, Queue, Selection};
+use parking_lot::{Mutex, RwLock};
+use tokio_util::sync::CancellationToken;
+
+use crate::discovery::{KindInfo, Kinds};
+
+/// How long to wait for the first answer of a member.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What we last wrote into a member for a work.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Written {
+    /// Generation of the work.
+    pub work: i64,
+    /// Generation of the member's object or, where there is none, its resourceVersion.
+    pub version: String,
+}
+
+/// One member.
+pub struct Member {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The way to it.
+    pub endpoint: Endpoint,
+    /// Kinds it serves.
+    pub kinds: Kinds,
+    /// Names of works to carry out.
+    pub queue: Queue<Arc<str>>,
+    /// What the way was made from; another value means another way.
+    pub origin: String,
+    watched: Mutex<HashMap<Gvr, Arc<Informer>>>,
+    written: Mutex<HashMap<Arc<str>, Written>>,
+    work_names: Arc<dyn Fn(&str) -> Option<Arc<str>> + Send + Sync>,
+    stop: CancellationToken,
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Member {
+    /// A way to a member; `work_names` finds the name of a work by its id.
+    pub fn new(
+        name: &str,
+        endpoint: Endpoint,
+        origin: String,
+        work_names: Arc<dyn Fn(&str) -> Option<Arc<str>> + Send + Sync>,
+        stop: CancellationToken,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.into(),
+            kinds: Kinds::new(endpoint.clone()),
+            endpoint,
+            queue: Queue::default(),
+            origin,
+            watched: Mutex::default(),
+            written: Mutex::default(),
+            work_names,
+            stop,
+        })
+    }
+
+    /// Ends with the member.
+    pub fn stopped(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// Follows our objects of a kind in the member; returns when they are known.
+    pub async fn follow(self: &Arc<Self>, info: &KindInfo) -> Result<Arc<Informer>, Status> {
+        let informer = {
+            let mut watched = self.watched.lock();
+            let entry = watched.entry(info.gvr.clone()).or_insert_with(|| {
+                let selection = Selection { namespace: None, query: "labelSelector=karmada.io%2Fmanaged%3Dtrue".to_owned() };
+                Arc::new(Informer::start(self.endpoint.clone(), info.gvr.clone(), selection, sink(Arc::downgrade(self))))
+            });
+            entry.clone()
+        };
+        if !informer.is_synced() && tokio::time::timeout(PATIENCE, informer.synced()).await.is_err() {
+            let why = informer.trouble().map_or_else(|| "no answer".to_owned(), |status| status.message);
+            return Err(Status::unavailable(format!("member {}: {why}", self.name)));
+        }
+        Ok(informer)
+    }
+
+    /// What we last wrote for a work.
+    pub fn written(&self, work: &str) -> Option<Written> {
+        self.written.lock().get(work).cloned()
+    }
+
+    /// Notes what we wrote for a work.
+    pub fn note(&self, work: &Arc<str>, written: Written) {
+        self.written.lock().insert(work.clone(), written);
+    }
+
+    /// Forgets a work.
+    pub fn forget(&self, work: &str) {
+        self.written.lock().remove(work);
+    }
+}
+
+fn sink(member: Weak<Member>) -> impl Fn(Change) + Send + Sync {
+    move |change| {
+        let Some(member) = member.upgrade() else { return };
+        let id = change.item().object.head.label(label::WORK_ID);
+        if let Some(name) = id.and_then(|id| (member.work_names)(id)) {
+            member.queue.add(name);
+        }
+    }
+}
+
+/// All members that can be reached.
+#[derive(Default)]
+pub struct Members {
+    all: RwLock<HashMap<Arc<str>, Arc<Member>>>,
+}
+
+impl Members {
+    /// One member.
+    pub fn get(&self, name: &str) -> Option<Arc<Member>> {
+        self.all.read().get(name).cloned()
+    }
+
+    /// Puts a member in; an older way to it ends.
+    pub fn put(&self, member: Arc<Member>) {
+        let old = self.all.write().insert(member.name.clone(), member);
+        if let Some(old) = old {
+            old.stop.cancel();
+        }
+    }
+
+    /// Takes a member out.
+    pub fn remove(&self, name: &str) {
+        if let Some(old) = self.all.write().remove(name) {
+            old.stop.cancel();
+        }
+    }
+
+    /// All members.
+    pub fn list(&self) -> Vec<Arc<Member>> {
+        self.all.read().values().cloned().collect()
+    }
+
+    /// Ends all ways.
+    pub fn clear(&self) {
+        for (_, member) in self.all.write().drain() {
+            member.stop.cancel();
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Namespaces of the instance, made in every member.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_api::names;
+use atoll_api::words::{TRUE, label};
+use atoll_api::work::Work;
+use atoll_meta::{Gvk, Head, Status};
+use serde_json::Value;
+
+use crate::core::{Core, fresh_id};
+use crate::work::{Draft, finish};
+use crate::{gvr, overrides, prune, render};
+
+type Again = Result<Option<Duration>, Status>;
+
+/// Whether a namespace is made in members.
+pub fn is_spread(head: &Head, skipped_prefixes: &[String]) -> bool {
+    !(*head.name == *"default"
+        || names::is_reserved_namespace(&head.name)
+        || skipped_prefixes.iter().any(|prefix| head.name.starts_with(prefix.as_str()))
+        || head.label(label::SKIP_AUTO_PROPAGATION) == Some(TRUE))
+}
+
+/// Makes the works of a namespace, or removes them with it.
+pub async fn spread(core: Arc<Core>, name: Arc<str>) -> Again {
+    let item = core.informers().namespaces.cache.get("", &name);
+    let works = works_of(&core, &name);
+    let Some(item) = item.filter(|item| !item.object.head.deleting) else {
+        if works.is_empty() {
+            return Ok(None);
+        }
+        // Gone or going, as the instance itself says.
+        let there = core.instance.get_opt(&gvr::core("namespaces"), None, &name).await?;
+        if there.is_some_and(|tree| tree["metadata"]["deletionTimestamp"].is_null()) {
+            return Ok(Some(Duration::from_secs(1)));
+        }
+        for work in works.values() {
+            render::delete(&core, work).await?;
+        }
+        return Ok(None);
+    };
+    if !is_spread(&item.object.head, &core.options.skipped_namespaces) {
+        return Ok(None);
+    }
+    let tree = item.tree();
+    let policies = core.overrides.for_object(&Gvk::new("", "v1", "Namespace"), &item.object.head);
+    for cluster in core.snapshot.load().clusters().iter().filter(|cluster| !cluster.deleting) {
+        let mut manifest = tree.clone();
+        prune::prune(&mut manifest);
+        if let Some(map) = manifest.as_object_mut() {
+            map.remove("spec");
+        }
+        overrides::apply(&mut manifest, cluster, &policies).map_err(|error| Status::bad_request(error.to_string()))?;
+        let draft = Draft {
+            namespace: names::execution_namespace(&cluster.name),
+            name: names::work("Namespace", &name, ""),
+            labels: BTreeMap::new(),
+            // Every member has namespaces; ours joins what is there.
+            annotations: BTreeMap::from([(atoll_api::words::annotation::CONFLICT_RESOLUTION.to_owned(), atoll_api::words::OVERWRITE.to_owned())]),
+            suspended: false,
+            preserve: None,
+        };
+        let existing = works.get(&*cluster.name);
+        let built = finish(draft, manifest, &tree, existing, fresh_id);
+        render::put(&core, existing, built).await?;
+    }
+    Ok(None)
+}
+
+fn works_of(core: &Core, namespace: &str) -> BTreeMap<String, Work> {
+    let name = names::work("Namespace", namespace, "");
+    let snapshot = core.snapshot.load();
+    let found = snapshot.clusters().iter().filter_map(|cluster| {
+        let item = core.informers().works.cache.get(&names::execution_namespace(&cluster.name), &name)?;
+        let mut work: Work = item.decode().ok()?;
+        work.metadata.resource_version = Some(item.revision.to_string());
+        let is_namespace = work.spec.workload.manifests.first().is_some_and(|manifest: &Value| manifest["kind"] == "Namespace");
+        is_namespace.then(|| (cluster.name.to_string(), work))
+    });
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn system_namespaces_and_marked_ones_stay_here() {
+        let head = |name: &str, labels: Value| Head::of(json!({"name": name, "labels": labels}).as_object().unwrap_or(&serde_json::Map::new()));
+        let prefixes = vec!["kube-".to_owned()];
+        for (name, labels, spread) in [
+            ("shop", json!({}), true),
+            ("default", json!({}), false),
+            ("kube-system", json!({}), false),
+            ("karmada-es-m1", json!({}), false),
+            ("shop", json!({label::SKIP_AUTO_PROPAGATION: "true"}), false),
+        ] {
+            assert_eq!(is_spread(&head(name, labels), &prefixes), spread, "{name}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Changes parts of image names.
+
+use atoll_api::policy::{ImageComponent, ImageOverrider, OverriderOperator};
+use serde_json::Value;
+
+/// An image name taken apart.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+struct Image {
+    registry: String,
+    repository: String,
+    tag: String,
+    digest: String,
+}
+
+impl Image {
+    fn parse(text: &str) -> Self {
+        let (text, digest) = text.split_once('@').unwrap_or((text, ""));
+        // A first part with a dot or a port, or `localhost`, is a host.
+        let (registry, rest) = match text.split_once('/') {
+            Some((host, rest)) if host.contains(['.', ':']) || host == "localhost" => (host, rest),
+            _ => ("", text),
+        };
+        let (repository, tag) = rest.split_once(':').unwrap_or((rest, ""));
+        Self { registry: registry.into(), repository: repository.into(), tag: tag.into(), digest: digest.into() }
+    }
+
+    fn render(&self) -> String {
+        let mut text = self.registry.clone();
+        if !text.is_empty() && !self.repository.is_empty() {
+            text.push('/');
+        }
+        text.push_str(&self.repository);
+        if !self.tag.is_empty() {
+            text.push(':');
+            text.push_str(&self.tag);
+        } else if !self.digest.is_empty() {
+            text.push('@');
+            text.push_str(&self.digest);
+        }
+        text
+    }
+
+    fn change(&mut self, overrider: &ImageOverrider) {
+        let part = match overrider.component {
+            ImageComponent::Registry => &mut self.registry,
+            ImageComponent::Repository => &mut self.repository,
+            // Tag and digest are one part: whichever is there is changed.
+            ImageComponent::Tag if self.tag.is_empty() && !self.digest.is_empty() => &mut self.digest,
+            ImageComponent::Tag => &mut self.tag,
+        };
+        match overrider.operator {
+            OverriderOperator::Add => part.push_str(&overrider.value),
+            OverriderOperator::Replace => part.clone_from(&overrider.value),
+            OverriderOperator::Remove => part.clear(),
+        }
+        if overrider.component == ImageComponent::Tag && overrider.operator == OverriderOperator::Replace {
+            let digest = overrider.value.contains(':');
+            let value = overrider.value.clone();
+            (self.tag, self.digest) = if digest { (String::new(), value) } else { (value, String::new()) };
+        }
+    }
+}
+
+fn change(place: &mut Value, overrider: &ImageOverrider) {
+    let mut image = Image::parse(place.as_str().unwrap_or_default());
+    image.change(overrider);
+    *place = image.render().into();
+}
+
+/// Changes the image a predicate points to or, without one, those of all containers.
+pub fn apply(manifest: &mut Value, overrider: &ImageOverrider) -> Result<(), String> {
+    if let Some(predicate) = &overrider.predicate {
+        let place = manifest.pointer_mut(&predicate.path).filter(|value| value.is_string());
+        let place = place.ok_or_else(|| format!("no image at {}", predicate.path))?;
+        change(place, overrider);
+        return Ok(());
+    }
+    for container in super::text::containers(manifest) {
+        if container["image"].is_string() {
+            change(&mut container["image"], overrider);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_taken_apart_and_put_together_again() {
+        for text in ["nginx", "nginx:1", "library/nginx", "reg.io/a/b:1", "reg:5000/a", "localhost/a:x", "a@sha256:0f", "fictional.registry.us/a/b"] {
+            assert_eq!(Image::parse(text).render(), text);
+        }
+    }
+
+    #[test]
+    fn each_part_can_be_added_to_replaced_and_removed() {
+        use ImageComponent::{Registry, Repository, Tag};
+        use OverriderOperator::{Add, Remove, Replace};
+        for (text, component, operator, value, expected) in [
+            ("nginx:1", Registry, Add, "reg.io", "reg.io/nginx:1"),
+            ("old.io/nginx", Registry, Replace, "new.io", "new.io/nginx"),
+            ("old.io/nginx", Registry, Remove, "", "nginx"),
+            ("a/b:1", Repository, Replace, "c", "c:1"),
+            ("a/b:1", Repository, Add, "/c", "a/b/c:1"),
+            ("nginx", Tag, Add, "1", "nginx:1"),
+            ("nginx:1", Tag, Replace, "2", "nginx:2"),
+            ("nginx:1", Tag, Remove, "", "nginx"),
+            ("nginx@sha256:0f", Tag, Replace, "2", "nginx:2"),
+            ("nginx:1", Tag, Replace, "sha256:0f", "nginx@sha256:0f"),
+        ] {
+            let mut place = Value::from(text);
+            change(&mut place, &ImageOverrider { predicate: None, component, operator, value: value.into() });
+            assert_eq!(place, expected, "{text} {component:?} {operator:?} {value}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! From bindings to one Work for each cluster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_api::policy::PurgeMode;
+use atoll_api::work::Work;
+use atoll_meta::Status;
+use futures::future::try_join_all;
+use serde_json::{Value, json};
+
+use crate::binding::Binding;
+use crate::core::{Core, fresh_id};
+use crate::keys::{BindingKey, PolicyKey, TemplateKey};
+use crate::work::{self, Source};
+use crate::{detector, gvr};
+
+type Again = Result<Option<Duration>, Status>;
+
+/// Makes, changes and removes the works of a binding.
+pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
+    let Some(binding) = core.binding(&key) else { return Ok(None) };
+    let works = core.works_of(&binding);
+    if binding.is_deleting() {
+        return retire(&core, &binding, &works).await;
+    }
+    let surplus = works.iter().filter(|(cluster, _)| !keeps(&binding, cluster));
+    try_join_all(surplus.map(|(_, work)| delete(&core, work))).await?;
+    let template_key = TemplateKey::of(&binding.spec.resource);
+    if core.templates.follow(&core, &template_key.gvk).await?.is_none() {
+        return Ok(Some(Duration::from_secs(5)));
+    }
+    // A template that is not in sight removes nothing: the detector deletes the binding when it is gone.
+    let Some(item) = core.templates.find(&template_key) else { return Ok(None) };
+    if waits_for_purge(&binding, &works) {
+        return Ok(None);
+    }
+    let template = item.tree();
+    let overrides = core.overrides.for_object(&template_key.gvk, &item.object.head);
+    let source = Source::new(&template, &binding, overrides);
+    let snapshot = core.snapshot.load_full();
+    let mut writes = Vec::new();
+    for (name, replicas) in binding.targets() {
+        let Some(cluster) = snapshot.get(name).filter(|cluster| !cluster.deleting) else { continue };
+        let existing = works.get(name);
+        let built = match work::build(&source, cluster, replicas, &core.interpreter.load(), existing, fresh_id) {
+            Ok(built) => built,
+            Err(error) => {
+                core.event(&template, true, "ApplyOverridePolicyFailed", &error.to_string()).await;
+                return Err(Status::bad_request(error.to_string()));
+            }
+        };
+        writes.push(put(&core, existing, built));
+    }
+    try_join_all(writes).await?;
+    Ok(None)
+}
+
+/// Whether a cluster still keeps its copy: as a target, or while it is being left gently.
+fn keeps(binding: &Binding, cluster: &str) -> bool {
+    let tasks = binding.spec.graceful_eviction_tasks.iter();
+    binding.targets().contains_key(cluster)
+        || tasks.filter(|task| task.from_cluster == cluster).any(|task| task.purge_mode != Some(PurgeMode::Directly))
+}
+
+/// With purge mode Directly the old copy goes before a new one comes.
+fn waits_for_purge(binding: &Binding, works: &BTreeMap<String, Work>) -> bool {
+    let mut tasks = binding.spec.graceful_eviction_tasks.iter();
+    tasks.any(|task| task.purge_mode == Some(PurgeMode::Directly) && works.contains_key(&task.from_cluster))
+}
+
+/// Writes a work if it is new or differs.
+pub async fn put(core: &Core, existing: Option<&Work>, built: Work) -> Result<(), Status> {
+    if existing.is_some_and(|existing| existing.metadata.deletion_timestamp.is_some()) {
+        return Err(Status::unavailable("the former work is still being deleted"));
+    }
+    if existing.is_some_and(|existing| !work::differs(&built, existing)) {
+        return Ok(());
+    }
+    let (namespace, name) = (built.metadata.namespace.clone().unwrap_or_default(), built.metadata.name.clone().unwrap_or_default());
+    let body: Value = serde_json::to_value(&built).map_err(Status::internal)?;
+    match existing {
+        None => core.instance.create(&gvr::works(), Some(&namespace), &body).await?,
+        Some(_) => core.instance.update(&gvr::works(), Some(&namespace), &name, &body).await?,
+    };
+    Ok(())
+}
+
+/// Asks for the end of a work; the executor removes the copy first.
+pub async fn delete(core: &Core, work: &Work) -> Result<(), Status> {
+    if work.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    let name = work.metadata.name.as_deref().unwrap_or_default();
+    let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": work.metadata.uid}});
+    match core.instance.delete(&gvr::works(), work.metadata.namespace.as_deref(), name, &options).await {
+        Err(status) if status.code == 409 => Ok(()),
+        other => other,
+    }
+}
+
+/// A binding goes when its works are gone.
+async fn retire(core: &Core, binding: &Binding, works: &BTreeMap<String, Work>) -> Again {
+    if !works.is_empty() {
+        try_join_all(works.values().map(|work| delete(core, work))).await?;
+        return Ok(None);
+    }
+    let key = binding.key();
+    detector::remove_finalizer(core, &key.gvr(), key.in_namespace(), &key.name, binding.finalizer()).await?;
+    Ok(None)
+}
+
+/// An override policy changed: the bindings it may concern are rendered again.
+pub async fn override_changed(core: Arc<Core>, key: PolicyKey) -> Again {
+    for binding in core.binding_keys() {
+        if !key.is_namespaced() || binding.namespace == key.namespace {
+            core.queues.works.add(binding);
+        }
+    }
+    if !key.is_namespaced() {
+        for name in core.informers().namespaces.cache.keys() {
+            core.queues.namespaces.add(name.into());
+        }
+    }
+    Ok(None)
+}
+

@@ -1,0 +1,56 @@
+//! From the status of works to that of bindings and templates.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_meta::Status;
+use atoll_runtime::Patch;
+use serde_json::{Value, json};
+
+use crate::binding::Binding;
+use crate::core::Core;
+use crate::keys::{BindingKey, TemplateKey};
+use crate::{aggregate, diff};
+
+type Again = Result<Option<Duration>, Status>;
+
+/// Tells how the works of a binding are, on the binding and on its template.
+pub async fn report(core: Arc<Core>, key: BindingKey) -> Again {
+    let Some(binding) = core.binding(&key).filter(|binding| !binding.is_deleting()) else { return Ok(None) };
+    let works = core.works_of(&binding);
+    let new = aggregate::status(&binding, &works, core.now());
+    let old = binding.status.clone().unwrap_or_default();
+    let trees = (serde_json::to_value(&old).unwrap_or_default(), serde_json::to_value(&new).unwrap_or_default());
+    if let Some(patch) = diff::merge_patch(&trees.0, &trees.1) {
+        core.instance.patch(&key.gvr(), key.in_namespace(), &key.name, "status", Patch::Merge, &json!({"status": patch})).await?;
+    }
+    let items: Vec<(String, Value)> = new
+        .aggregated_status
+        .iter()
+        .filter_map(|item| Some((item.cluster_name.clone(), item.status.clone()?)))
+        .collect();
+    tell_template(&core, &binding, &items).await
+}
+
+async fn tell_template(core: &Core, binding: &Binding, items: &[(String, Value)]) -> Again {
+    let key = TemplateKey::of(&binding.spec.resource);
+    let Some(watched) = core.templates.get(&key.gvk).filter(|watched| watched.info.has_status) else { return Ok(None) };
+    let Some(item) = watched.cache().get(&key.namespace, &key.name) else { return Ok(None) };
+    if item.object.head.deleting || *item.object.head.uid != *binding.spec.resource.uid || items.is_empty() {
+        return Ok(None);
+    }
+    let old = item.tree();
+    let mut new = old.clone();
+    match core.interpreter.load().try_aggregate(&mut new, items) {
+        Ok(true) => {}
+        Ok(false) => return Ok(None),
+        Err(error) => {
+            tracing::debug!(?key, %error, "status not aggregated");
+            return Err(Status::bad_request(error.to_string()));
+        }
+    }
+    let Some(patch) = diff::merge_patch(&old["status"], &new["status"]) else { return Ok(None) };
+    let patch = if old["status"].is_object() { patch } else { new["status"].clone() };
+    core.instance.patch(&watched.info.gvr, key.in_namespace(), &key.name, "status", Patch::Merge, &json!({"status": patch})).await?;
+    Ok(None)
+}

@@ -1,0 +1,97 @@
+//! Decides on bindings when something they depend on changes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_meta::Status;
+
+use crate::binding::Binding;
+use crate::core::Core;
+use crate::decision::{self, Record, Surroundings};
+use crate::keys::BindingKey;
+
+type Again = Result<Option<Duration>, Status>;
+
+/// Decides on a binding if it needs it; whether it changed.
+pub fn settle(core: &Core, binding: &mut Binding) -> bool {
+    let snapshot = core.snapshot.load();
+    let groups = binding.spec.workload_affinity_groups.clone().unwrap_or_default();
+    let together = hosts(core, binding, &groups.affinity_group, |other| &other.affinity_group);
+    let apart = hosts(core, binding, &groups.anti_affinity_group, |other| &other.anti_affinity_group);
+    let around = Surroundings {
+        snapshot: &snapshot,
+        estimates: None,
+        affinity_hosts: together.as_ref(),
+        anti_affinity_hosts: apart.as_ref(),
+        now: core.now(),
+    };
+    decision::settle(binding, &around)
+}
+
+/// The clusters that host a group of workloads of the same namespace.
+fn hosts(
+    core: &Core,
+    binding: &Binding,
+    group: &str,
+    of: impl Fn(&atoll_api::work::WorkloadAffinityGroups) -> &String,
+) -> Option<BTreeSet<String>> {
+    if group.is_empty() {
+        return None;
+    }
+    let key = binding.key();
+    let mut found = BTreeSet::new();
+    for item in core.bindings(key.is_namespaced()).list_in(&key.namespace) {
+        let Some(other) = Binding::of(&item).filter(|other| other.metadata.name != binding.metadata.name) else { continue };
+        if other.spec.workload_affinity_groups.as_ref().is_some_and(|groups| of(groups) == group) {
+            found.extend(other.spec.clusters.into_iter().map(|cluster| cluster.name));
+        }
+    }
+    Some(found)
+}
+
+/// Decides on one binding.
+pub async fn decide(core: Arc<Core>, key: BindingKey) -> Again {
+    let Some(before) = core.binding(&key) else {
+        core.unplaced.lock().remove(&key);
+        return Ok(None);
+    };
+    let mut after = before.clone();
+    settle(&core, &mut after);
+    if decision::is_ours(&after) {
+        decision::stamp(&mut after, Some(&before));
+    }
+    let failed = Record::of(&after).is_some_and(|record| record.error.is_some());
+    if failed {
+        core.unplaced.lock().insert(key.clone());
+    } else {
+        core.unplaced.lock().remove(&key);
+    }
+    if after != before {
+        core.write_binding(Some(&before), &after).await?;
+        tell(&core, &before, &after).await;
+    }
+    Ok(None)
+}
+
+async fn tell(core: &Core, before: &Binding, after: &Binding) {
+    let Some(record) = Record::of(after) else { return };
+    let old = Record::of(before).and_then(|record| record.error);
+    if let Some((_, message)) = &record.error
+        && old.as_ref() != record.error.as_ref()
+    {
+        core.event(&crate::binding::about(after), true, "ScheduleBindingFailed", message).await;
+    }
+}
+
+/// Clusters changed: which bindings are to be looked at again. With `all` not only room changed.
+pub async fn shift(core: Arc<Core>, all: bool) -> Again {
+    let keys = if all { core.binding_keys() } else { core.unplaced.lock().iter().cloned().collect() };
+    for key in keys {
+        core.queues.decisions.add(key.clone());
+        if all {
+            core.queues.works.add(key);
+        }
+    }
+    Ok(None)
+}
