@@ -1,1 +1,33 @@
-//! Virtual nodes: manager, syncers and kubelet proxies
+//! Virtual nodes: nodes of worker clusters appear in a computing cluster, and pods bound to
+//! them run in the worker cluster.
+//!
+//! ```text
+//! ClusterBinding → manager → one syncer per binding (supervised)
+//!                              worker nodes, policies → virtual Nodes, leases       (bottom-up)
+//!                              pods on virtual nodes  → pods in the mount namespace (top-down)
+//!                              status, labels         → back to the pods
+//! ```
+//!
+//! Start at [`Manager`]. What is decided is in small pure functions (`pod::step`, `node::build`,
+//! `pod::rewrite`, and the `atoll-lease` crate); the rest carries it out.
+
+mod binding;
+mod manager;
+mod node;
+mod pod;
+mod policy;
+mod resource;
+mod syncer;
+mod tree;
+mod worker;
+
+pub use manager::{Manager, Options};
+pub use worker::{KubeconfigResolver, ShortCut, Worker, WorkerResolver};
+
+/// What tells the time; injected so that tests can turn the hands.
+pub type Clock = std::sync::Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
+
+/// The CustomResourceDefinitions of bindings and policies.
+pub fn definitions() -> Vec<serde_json::Value> {
+    atoll_api::crds(atoll_api::CrdSet::Kubeocean)
+}

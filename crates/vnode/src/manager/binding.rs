@@ -1,0 +1,181 @@
+//! One pass over one binding.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_api::kubeocean::{ClusterBinding, ClusterBindingStatus};
+use atoll_api::kubeocean_names::{KUBECONFIG_KEY, finalizer, label};
+use atoll_meta::Status;
+use atoll_runtime::{Cache, Patch};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::running::Running;
+use super::{Failure, Inner, all, condition};
+use crate::binding::{Binding, check, rival};
+use crate::syncer::Computing;
+use crate::{resource, tree};
+
+/// How often a healthy binding is looked at: a renewed kubeconfig is noticed by then.
+const AGAIN: Duration = Duration::from_secs(60);
+const CONNECTING: Duration = Duration::from_secs(30);
+const LEAVING: Duration = Duration::from_secs(2);
+
+impl Inner {
+    pub(super) async fn reconcile(self: Arc<Self>, computing: Arc<Computing>, cache: Cache, name: String) -> Result<Option<Duration>, Status> {
+        let Some(item) = cache.get("", &name) else {
+            self.end(&name).await;
+            return Ok(None);
+        };
+        let object = item.tree();
+        let binding: ClusterBinding = item.decode().map_err(|error| Status::bad_request(error.to_string()))?;
+        if tree::is_deleting(&object) {
+            return self.unbind(&computing, &object, &binding).await;
+        }
+        if self.add_finalizers(&object).await? {
+            return Ok(None);
+        }
+        let known = binding.status.clone().unwrap_or_default();
+        if known.phase.is_empty() {
+            self.write_status(&object, condition::pending(known, self.now())).await?;
+            return Ok(None);
+        }
+        match self.bring_up(&computing, &cache, &binding).await {
+            Ok(()) => {
+                self.write_status(&object, condition::ready(known, self.now())).await?;
+                Ok(Some(AGAIN))
+            }
+            Err(failure) => {
+                self.write_status(&object, condition::failed(known, &failure, self.now())).await?;
+                Err(failure.into())
+            }
+        }
+    }
+
+    fn now(&self) -> jiff::Timestamp {
+        (self.settings.clock)()
+    }
+
+    /// Stops the syncer of a binding that is gone.
+    async fn end(&self, name: &str) {
+        let running = self.running.write().remove(name);
+        if let Some(running) = running {
+            running.end().await;
+        }
+    }
+
+    async fn add_finalizers(&self, object: &Value) -> Result<bool, Status> {
+        let missing: Vec<&str> =
+            [finalizer::MANAGER, finalizer::SYNCER].into_iter().filter(|own| !tree::has_finalizer(object, own)).collect();
+        if missing.is_empty() {
+            return Ok(false);
+        }
+        let mut all = tree::list(&object["metadata"]["finalizers"]).to_vec();
+        all.extend(missing.into_iter().map(Value::from));
+        self.patch(object, "", &json!({"metadata": {"finalizers": all}})).await.map(|()| true)
+    }
+
+    /// Checks everything and has a syncer running.
+    async fn bring_up(self: &Arc<Self>, computing: &Arc<Computing>, cache: &Cache, binding: &ClusterBinding) -> Result<(), Failure> {
+        let settings = Binding::of(binding);
+        self.validate(computing, cache, binding, &settings).map_err(|message| Failure { reason: "ValidationFailed", message })?;
+        let lost = |status: Status| Failure { reason: "ConnectivityFailed", message: status.message };
+        let kubeconfig = self.kubeconfig(binding).await.map_err(lost)?;
+        let fingerprint: String = Sha256::digest(kubeconfig.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let known = self.running.read().get(&settings.name).map(|running| running.fingerprint == fingerprint);
+        if known == Some(false) {
+            self.end(&settings.name).await;
+        }
+        if known != Some(true) {
+            let worker = self.workers.resolve(binding, &kubeconfig).await.map_err(lost)?;
+            let running = Running::start(self.settings.clone(), computing.clone(), worker.clone(), settings.clone(), fingerprint);
+            self.follow(&settings.name, &running);
+            self.running.write().insert(settings.name.clone(), running);
+            let answer = tokio::time::timeout(CONNECTING, worker.endpoint.get_path("/version")).await;
+            return match answer {
+                Ok(result) => result.map(drop).map_err(lost),
+                Err(_) => Err(lost(Status::unavailable("no answer in time"))),
+            };
+        }
+        let running = self.running.read();
+        let Some(running) = running.get(&settings.name) else { return Ok(()) };
+        running.set_binding(settings);
+        match running.reach.trouble() {
+            Some(message) => Err(Failure { reason: "ConnectivityFailed", message }),
+            None => Ok(()),
+        }
+    }
+
+    /// Looks at a binding again when its worker cluster falls silent or answers again.
+    fn follow(&self, name: &str, running: &Running) {
+        let (queue, name, mut reach) = (self.queue.clone(), name.to_owned(), running.reach.follow());
+        tokio::spawn(async move {
+            // Ends with the syncer, which drops the sender.
+            while reach.changed().await.is_ok() {
+                queue.add(name.clone());
+            }
+        });
+    }
+
+    fn validate(&self, computing: &Computing, cache: &Cache, binding: &ClusterBinding, settings: &Binding) -> Result<(), String> {
+        check(binding)?;
+        if let Some(other) = rival(binding, &all(cache)) {
+            return Err(format!("spec.clusterID {:?} is already used by ClusterBinding {other:?}", settings.cluster_id));
+        }
+        let running = self.running.read().get(&settings.name).map(|running| running.cluster_id.clone());
+        let on_nodes = computing.nodes_of(&settings.name);
+        let on_nodes = on_nodes.iter().filter_map(|node| node.object.head.label(label::PHYSICAL_CLUSTER_ID).map(ToOwned::to_owned));
+        match running.into_iter().chain(on_nodes).find(|id| *id != settings.cluster_id) {
+            Some(id) => Err(format!("spec.clusterID is immutable: it was {id:?}")),
+            None => Ok(()),
+        }
+    }
+
+    async fn kubeconfig(&self, binding: &ClusterBinding) -> Result<String, Status> {
+        let reference = &binding.spec.secret_ref;
+        let (namespace, name) = (reference.namespace.as_deref().unwrap_or_default(), reference.name.as_deref().unwrap_or_default());
+        let secret = self.endpoint.get(&resource::secrets(), Some(namespace), name).await?;
+        let wrong = |why: &str| Status::bad_request(format!("secret {namespace}/{name}: {why}"));
+        let text = secret["data"][KUBECONFIG_KEY].as_str().filter(|text| !text.is_empty());
+        let text = text.ok_or_else(|| wrong("no key \"kubeconfig\""))?;
+        let bytes = STANDARD.decode(text).map_err(|_| wrong("key \"kubeconfig\" is not base64"))?;
+        String::from_utf8(bytes).map_err(|_| wrong("key \"kubeconfig\" is not text"))
+    }
+
+    /// Takes everything back, then lets the binding go.
+    async fn unbind(&self, computing: &Arc<Computing>, object: &Value, binding: &ClusterBinding) -> Result<Option<Duration>, Status> {
+        let settings = Binding::of(binding);
+        if tree::has_finalizer(object, finalizer::SYNCER) {
+            if let Some(running) = self.running.read().get(&settings.name) {
+                running.set_binding(settings.clone());
+            }
+            if !computing.nodes_of(&settings.name).is_empty() {
+                return Ok(Some(LEAVING));
+            }
+            let rest = tree::finalizers_without(object, finalizer::SYNCER);
+            self.patch(object, "", &json!({"metadata": {"finalizers": rest}})).await?;
+            return Ok(None);
+        }
+        self.end(&settings.name).await;
+        let rest = tree::finalizers_without(object, finalizer::MANAGER);
+        self.patch(object, "", &json!({"metadata": {"finalizers": rest}})).await?;
+        Ok(None)
+    }
+
+    async fn write_status(&self, object: &Value, status: ClusterBindingStatus) -> Result<(), Status> {
+        let status = serde_json::to_value(&status).map_err(Status::internal)?;
+        match tree::difference(&object["status"], &status) {
+            Some(patch) => self.patch(object, "status", &json!({"status": patch})).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn patch(&self, object: &Value, sub: &str, patch: &Value) -> Result<(), Status> {
+        match self.endpoint.patch(&resource::bindings(), None, tree::name(object), sub, Patch::Merge, patch).await {
+            Err(status) if status.code != 404 => Err(status),
+            _ => Ok(()),
+        }
+    }
+}

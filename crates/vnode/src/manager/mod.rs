@@ -1,0 +1,201 @@
+//! Watches over bindings: checks them, runs a syncer for each, says how they are.
+
+mod binding;
+mod condition;
+mod running;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_api::kubeocean::ClusterBinding;
+use atoll_meta::Status;
+use atoll_runtime::{Cache, Endpoint, Informer, Leadership, Queue, Selection, lead, work};
+use parking_lot::RwLock;
+use tokio_util::sync::CancellationToken;
+
+use crate::Clock;
+use crate::resource;
+use crate::syncer::{Computing, Syncer};
+use crate::worker::WorkerResolver;
+use running::Running;
+
+/// Name in the computing and worker clusters' logs and field managers.
+pub(crate) const AGENT: &str = "atoll-vnode";
+const BINDING_WORKERS: usize = 5;
+
+/// What a manager needs to know.
+#[derive(Clone)]
+pub struct Options {
+    /// The computing cluster.
+    pub computing: Endpoint,
+    /// How worker clusters are found.
+    pub workers: Arc<dyn WorkerResolver>,
+    /// What tells the time.
+    pub clock: Clock,
+    /// The time zone of windows that name none.
+    pub zone: jiff::tz::TimeZone,
+    /// The address at which the kubelet API of virtual nodes is served, if it is.
+    pub proxier: Option<IpAddr>,
+    /// Whether pods must be able to reach the computing cluster's API server and DNS through
+    /// its `kubernetes-intranet` and `kube-dns-intranet` Services.
+    pub intranet_required: bool,
+    /// The DNS domain of the computing cluster.
+    pub cluster_domain: String,
+    /// How often worker clusters are asked whether they are there.
+    pub probe: Duration,
+    /// Our name among several managers; without one there is no election.
+    pub identity: Option<String>,
+}
+
+impl Options {
+    /// The usual settings for a computing cluster and its workers.
+    pub fn new(computing: Endpoint, workers: Arc<dyn WorkerResolver>) -> Self {
+        Self {
+            computing: computing.with_agent(AGENT),
+            workers,
+            clock: Arc::new(jiff::Timestamp::now),
+            zone: jiff::tz::TimeZone::system(),
+            proxier: None,
+            intranet_required: true,
+            cluster_domain: "cluster.local".to_owned(),
+            probe: Duration::from_secs(5),
+            identity: None,
+        }
+    }
+}
+
+/// What syncers need of the options.
+pub(crate) struct Settings {
+    pub(crate) clock: Clock,
+    pub(crate) zone: jiff::tz::TimeZone,
+    pub(crate) proxier: Option<IpAddr>,
+    pub(crate) intranet_required: bool,
+    pub(crate) cluster_domain: String,
+    pub(crate) probe: Duration,
+}
+
+impl Settings {
+    /// Where the kubelet API of virtual nodes is served.
+    pub(crate) fn kubelet_address(&self) -> Option<IpAddr> {
+        self.proxier
+    }
+}
+
+/// A running manager. Cheap to clone.
+#[derive(Clone)]
+pub struct Manager {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    endpoint: Endpoint,
+    workers: Arc<dyn WorkerResolver>,
+    settings: Arc<Settings>,
+    running: RwLock<std::collections::HashMap<String, Running>>,
+    queue: Queue<String>,
+}
+
+impl Manager {
+    /// Starts a manager that works until `stop`.
+    pub async fn start(options: Options, stop: CancellationToken) -> Self {
+        let settings = Settings {
+            clock: options.clock,
+            zone: options.zone,
+            proxier: options.proxier,
+            intranet_required: options.intranet_required,
+            cluster_domain: options.cluster_domain,
+            probe: options.probe,
+        };
+        let inner = Arc::new(Inner {
+            endpoint: options.computing,
+            workers: options.workers,
+            settings: Arc::new(settings),
+            running: RwLock::default(),
+            queue: Queue::default(),
+        });
+        let own = inner.clone();
+        match options.identity {
+            None => drop(tokio::spawn(own.serve(stop))),
+            Some(identity) => {
+                let leadership = Leadership {
+                    namespace: atoll_api::kubeocean_names::SYSTEM_NAMESPACE.to_owned(),
+                    name: "kubeocean-manager-leader".to_owned(),
+                    identity,
+                    duration: Duration::from_secs(15),
+                };
+                let endpoint = inner.endpoint.clone();
+                tokio::spawn(lead(endpoint, leadership, stop, move |lost| own.clone().serve(lost)));
+            }
+        }
+        Self { inner }
+    }
+
+    /// The syncer of a binding, while it runs.
+    pub(crate) fn syncer(&self, binding: &str) -> Option<Arc<Syncer>> {
+        self.inner.running.read().get(binding)?.syncer()
+    }
+
+    /// Names of the bindings that are at work.
+    pub fn bindings(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.inner.running.read().keys().cloned().collect();
+        names.sort();
+        names
+    }
+}
+
+impl Inner {
+    async fn serve(self: Arc<Self>, stop: CancellationToken) {
+        let Some(computing) = self.connect(&stop).await else { return };
+        let computing = Arc::new(computing);
+        let queue = self.queue.clone();
+        let sink = queue.clone();
+        let bindings = Informer::start(self.endpoint.clone(), resource::bindings(), Selection::default(), move |change| {
+            sink.add(change.item().object.head.name.to_string());
+        });
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = bindings.synced() => {}
+        }
+        let cache = bindings.cache.clone();
+        let own = self.clone();
+        work(queue, BINDING_WORKERS, stop, move |name| own.clone().reconcile(computing.clone(), cache.clone(), name)).await;
+        let running: Vec<Running> = self.running.write().drain().map(|(_, running)| running).collect();
+        for running in running {
+            running.end().await;
+        }
+    }
+
+    /// Waits until the computing cluster can be followed.
+    async fn connect(&self, stop: &CancellationToken) -> Option<Computing> {
+        let mut pause = Duration::from_millis(200);
+        loop {
+            match Computing::start(self.endpoint.clone()).await {
+                Ok(computing) => return Some(computing),
+                Err(status) => tracing::warn!(%status, "the computing cluster does not answer"),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return None,
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(30)),
+            }
+        }
+    }
+}
+
+/// All bindings as they are known.
+fn all(cache: &Cache) -> Vec<ClusterBinding> {
+    cache.list().iter().filter_map(|item| item.decode().ok()).collect()
+}
+
+/// Why a binding is not ready: the reason and message of its conditions.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+impl From<Failure> for Status {
+    fn from(failure: Failure) -> Self {
+        Self::unavailable(format!("{}: {}", failure.reason, failure.message))
+    }
+}

@@ -1,0 +1,89 @@
+//! What leased pods may ask of the lessor's nodes.
+
+use serde_json::Value;
+
+use crate::tree::list;
+
+/// Capabilities every pod may add: what Pod Security's baseline allows.
+const HARMLESS: [&str; 13] = [
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "MKNOD",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+];
+
+/// What a pod asks for that the policy does not allow, each with its place in the spec.
+pub(crate) fn refused(spec: &Value, priority: Option<i64>, allow: &[String]) -> Vec<String> {
+    let mut wishes: Vec<(&str, String)> = Vec::new();
+    for (word, field) in [("HostNetwork", "hostNetwork"), ("HostPID", "hostPID"), ("HostIPC", "hostIPC")] {
+        if spec[field] == true {
+            wishes.push((word, format!("spec.{field}")));
+        }
+    }
+    for (index, volume) in list(&spec["volumes"]).iter().enumerate() {
+        if volume["hostPath"].is_object() {
+            wishes.push(("HostPath", format!("spec.volumes[{index}].hostPath")));
+        }
+    }
+    for group in ["containers", "initContainers", "ephemeralContainers"] {
+        for (index, container) in list(&spec[group]).iter().enumerate() {
+            let context = &container["securityContext"];
+            let place = format!("spec.{group}[{index}].securityContext");
+            if context["privileged"] == true {
+                wishes.push(("Privileged", format!("{place}.privileged")));
+            }
+            let added = list(&context["capabilities"]["add"]).iter().filter_map(Value::as_str);
+            if added.clone().any(|name| !HARMLESS.contains(&name)) {
+                wishes.push(("Capabilities", format!("{place}.capabilities.add")));
+            }
+            if context["procMount"].as_str().is_some_and(|mount| mount != "Default") {
+                wishes.push(("Privileged", format!("{place}.procMount")));
+            }
+        }
+    }
+    // Pods of the lessor have priority 0 unless they say otherwise; leased ones must not push them out.
+    if priority.is_some_and(|priority| priority > 0) {
+        wishes.push(("Priority", "spec.podPriorityClassName of the binding".to_owned()));
+    }
+    wishes.retain(|(word, _)| !allow.iter().any(|allowed| allowed == word));
+    wishes.into_iter().map(|(word, place)| format!("{place} ({word})")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_reaches_the_node_is_refused_unless_the_lessor_allows_it() {
+        let container = |context: Value| json!({"containers": [{"securityContext": context}]});
+        for (spec, priority, word) in [
+            (container(json!({"privileged": true})), None, "Privileged"),
+            (container(json!({"procMount": "Unmasked"})), None, "Privileged"),
+            (container(json!({"capabilities": {"add": ["SYS_ADMIN"]}})), None, "Capabilities"),
+            (json!({"initContainers": [{"securityContext": {"privileged": true}}]}), None, "Privileged"),
+            (json!({"ephemeralContainers": [{"securityContext": {"privileged": true}}]}), None, "Privileged"),
+            (json!({"volumes": [{"emptyDir": {}}, {"hostPath": {"path": "/"}}]}), None, "HostPath"),
+            (json!({"hostNetwork": true}), None, "HostNetwork"),
+            (json!({"hostPID": true}), None, "HostPID"),
+            (json!({"hostIPC": true}), None, "HostIPC"),
+            (json!({}), Some(1000), "Priority"),
+        ] {
+            let found = refused(&spec, priority, &[]);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].contains(word), "{found:?}");
+            assert!(refused(&spec, priority, &[word.to_owned()]).is_empty(), "{word} allowed");
+        }
+        let ordinary = json!({"containers": [{"securityContext": {"capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}}]});
+        assert!(refused(&ordinary, Some(-10_000), &[]).is_empty());
+    }
+}

@@ -1,0 +1,182 @@
+//! Making a physical pod.
+
+use std::time::Duration;
+
+use atoll_api::kubeocean_names::{DEFAULT_PRIORITY, DEFAULT_PRIORITY_CLASS, MANAGED_BY, annotation, label};
+use atoll_meta::Status;
+use serde_json::{Value, json};
+
+use super::build::{Workload, physical_pod, workload};
+use super::rewrite::Rewrite;
+use super::step::Step;
+use super::allow;
+use crate::binding::Binding;
+use crate::resource;
+use crate::syncer::Syncer;
+use crate::tree;
+
+/// How often a refused pod is looked at again; a changed policy is noticed by then.
+const REFUSED_AGAIN: Duration = Duration::from_secs(30);
+
+impl Syncer {
+    /// Makes the physical pod and notes it on the pod.
+    pub(super) async fn create_physical(&self, pod: &Value, binding: &Binding) -> Result<Option<Duration>, Status> {
+        if !self.reach.is_up() {
+            return Err(Status::unavailable("the worker cluster does not answer"));
+        }
+        let priority = self.priority(binding).await?;
+        let refused = allow::refused(&pod["spec"], priority, &self.allowed(pod));
+        if !refused.is_empty() {
+            return self.refuse(pod, &refused).await;
+        }
+        let made = match self.physical_object(pod, binding).await {
+            Ok(object) => self.submit(pod, binding, object).await,
+            Err(status) => Err(status),
+        };
+        match made {
+            Ok(below) => {
+                self.complaints.lock().remove(tree::uid(pod));
+                self.link(pod, &below).await.map(|()| None)
+            }
+            Err(status) => {
+                self.complain(pod, "FailedCreatePod", &status.message).await;
+                Err(status)
+            }
+        }
+    }
+
+    async fn physical_object(&self, pod: &Value, binding: &Binding) -> Result<Value, Status> {
+        let node = self.node_of(pod).ok_or_else(|| Status::unavailable("the virtual node is not known yet"))?;
+        let physical_node = tree::label(&node, label::PHYSICAL_NODE_NAME);
+        if physical_node.is_empty() {
+            return Err(Status::internal(format!("node {} does not say which node it stands for", tree::name(&node))));
+        }
+        let intranet = self.intranet().await?;
+        let rewrite = Rewrite {
+            node: physical_node,
+            direct: binding.direct,
+            priority_class: &binding.priority_class,
+            intranet: &intranet,
+        };
+        let mut object = physical_pod(pod, binding, &self.computing.owner, &self.workload(pod).await?);
+        object["spec"] = rewrite.spec(pod).map_err(Status::bad_request)?;
+        Ok(object)
+    }
+
+    async fn submit(&self, pod: &Value, binding: &Binding, object: Value) -> Result<Value, Status> {
+        let namespace = binding.mount_namespace.as_str();
+        let pods = resource::pods();
+        let mut result = self.below().create(&pods, Some(namespace), &object).await;
+        if result.as_ref().is_err_and(|status| status.code == 404) {
+            self.make_namespace(namespace).await?;
+            result = self.below().create(&pods, Some(namespace), &object).await;
+        }
+        match result {
+            Err(status) if status.code == 409 => {
+                // Ours from before a crash, or somebody else's.
+                let there = self.below().get(&pods, Some(namespace), tree::name(&object)).await?;
+                match self.next_step(Some(pod), Some(&there), binding) {
+                    Step::Keep => Ok(there),
+                    _ => Err(status),
+                }
+            }
+            result => result,
+        }
+    }
+
+    async fn make_namespace(&self, name: &str) -> Result<(), Status> {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {label::MANAGED_BY: MANAGED_BY}}});
+        self.below().ensure(&resource::namespaces(), None, &namespace).await.map(drop)
+    }
+
+    /// Notes on a pod which physical pod runs for it.
+    pub(super) async fn link(&self, pod: &Value, below: &Value) -> Result<(), Status> {
+        let links = [
+            (annotation::PHYSICAL_POD_NAMESPACE, tree::namespace(below)),
+            (annotation::PHYSICAL_POD_NAME, tree::name(below)),
+            (annotation::PHYSICAL_POD_UID, tree::uid(below)),
+        ];
+        if links.iter().all(|(key, value)| tree::annotation(pod, key) == *value) && tree::label(pod, label::MANAGED_BY) == MANAGED_BY {
+            return Ok(());
+        }
+        let annotations: tree::Strings = links.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let patch = json!({"metadata": {
+            "annotations": annotations, "labels": {label::MANAGED_BY: MANAGED_BY}, "uid": tree::uid(pod),
+        }});
+        self.patch_pod(pod, "", &patch).await
+    }
+
+    /// What the policy of a pod's node allows.
+    fn allowed(&self, pod: &Value) -> Vec<String> {
+        let Some(node) = self.node_of(pod) else { return Vec::new() };
+        let policy = tree::annotation(&node, annotation::POLICIES_APPLIED);
+        let policies = self.all_policies();
+        policies.into_iter().find(|own| own.name == policy).map(|own| own.spec.allow).unwrap_or_default()
+    }
+
+    async fn refuse(&self, pod: &Value, refused: &[String]) -> Result<Option<Duration>, Status> {
+        let message = format!("the policy of the node's owner does not allow {}", refused.join(", "));
+        self.complain(pod, "FailedCreatePod", &message).await;
+        let mut status = pod["status"].clone();
+        status["reason"] = "LeaseRefused".into();
+        status["message"] = message.into();
+        if let Some(patch) = tree::difference(&pod["status"], &status) {
+            self.patch_pod(pod, "status", &json!({"status": patch})).await?;
+        }
+        Ok(Some(REFUSED_AGAIN))
+    }
+
+    /// The priority leased pods have; the class is made if it is the usual one and missing.
+    async fn priority(&self, binding: &Binding) -> Result<Option<i64>, Status> {
+        let name = &binding.priority_class;
+        if let Some((known, value)) = &*self.priority.lock()
+            && known == name
+        {
+            return Ok(*value);
+        }
+        let classes = resource::priority_classes();
+        let class = if name == DEFAULT_PRIORITY_CLASS {
+            let class = json!({
+                "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                "metadata": {"name": name, "labels": {label::MANAGED_BY: MANAGED_BY}},
+                "value": DEFAULT_PRIORITY, "preemptionPolicy": "PreemptLowerPriority",
+                "description": "pods of computing clusters",
+            });
+            match self.below().get_opt(&classes, None, name).await? {
+                Some(class) => class,
+                None => self.below().ensure(&classes, None, &class).await?,
+            }
+        } else {
+            self.below().get(&classes, None, name).await?
+        };
+        let value = class["value"].as_i64();
+        *self.priority.lock() = Some((name.clone(), value));
+        Ok(value)
+    }
+
+    /// What a pod is part of; ReplicaSets are looked into for their Deployment.
+    async fn workload(&self, pod: &Value) -> Result<Workload, Status> {
+        let own = workload(pod);
+        if own.kind != "replicaset" {
+            return Ok(own);
+        }
+        let key = tree::key(tree::namespace(pod), &own.name);
+        if let Some(known) = self.workloads.lock().get(&key) {
+            return Ok(known.clone());
+        }
+        let set = self.above().get(&resource::replica_sets(), Some(tree::namespace(pod)), &own.name).await?;
+        let found = match workload(&set) {
+            above if above.kind == "deployment" => above,
+            _ => own,
+        };
+        let mut known = self.workloads.lock();
+        if known.len() >= KNOWN_WORKLOADS {
+            known.clear();
+        }
+        known.insert(key, found.clone());
+        Ok(found)
+    }
+}
+
+/// How many ReplicaSets are remembered; forgetting them costs one read each.
+const KNOWN_WORKLOADS: usize = 4096;

@@ -1,0 +1,126 @@
+//! A pod and its physical pod side by side.
+
+use std::time::Duration;
+
+use atoll_api::kubeocean_names::{MANAGED_BY, annotation, label};
+use atoll_meta::Status;
+use atoll_runtime::Patch;
+use serde_json::{Value, json};
+
+use super::merge::{link_annotations, link_labels, merge, own_annotations, own_labels};
+use super::status::mirrored;
+use crate::node::Expected;
+use crate::resource;
+use crate::syncer::Syncer;
+use crate::tree;
+
+/// How long the worker's scheduler may take.
+const SCHEDULING: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
+
+impl Syncer {
+    /// Carries changes of either side to the other.
+    pub(super) async fn keep(&self, pod: &Value, below: &Value) -> Result<Option<Duration>, Status> {
+        let mut wanted = pod.clone();
+        wanted["status"] = mirrored(&pod["status"], &below["status"]);
+        for (key, value) in [
+            (annotation::PHYSICAL_POD_NAMESPACE, tree::namespace(below)),
+            (annotation::PHYSICAL_POD_NAME, tree::name(below)),
+            (annotation::PHYSICAL_POD_UID, tree::uid(below)),
+        ] {
+            wanted["metadata"]["annotations"][key] = value.into();
+        }
+        wanted["metadata"]["labels"][label::MANAGED_BY] = MANAGED_BY.into();
+        if let Some(agreed) = agreement(pod, below) {
+            apply_above(&mut wanted, &agreed);
+            self.keep_below(pod, below, &agreed).await?;
+        }
+        self.write_above(pod, &wanted).await?;
+        self.keep_spec(pod, below).await?;
+        Ok(self.scheduling_deadline(below))
+    }
+
+    /// Writes what changed about the pod: status and metadata in one request.
+    async fn write_above(&self, pod: &Value, wanted: &Value) -> Result<(), Status> {
+        let Some(mut patch) = tree::difference(pod, wanted) else { return Ok(()) };
+        patch["metadata"]["annotations"][annotation::LAST_SYNC_TIME] = atoll_meta::time::format(self.now()).into();
+        patch["metadata"]["uid"] = tree::uid(pod).into();
+        self.patch_pod(pod, "status", &patch).await
+    }
+
+    async fn keep_below(&self, pod: &Value, below: &Value, agreed: &Expected) -> Result<(), Status> {
+        let mut wanted = below.clone();
+        let mut labels = agreed.labels.clone();
+        labels.extend(link_labels(below));
+        // Pods the original made get their owner's mark.
+        labels.extend(super::build::marks(&self.binding(), &self.computing.owner));
+        let mut annotations = agreed.annotations.clone();
+        annotations.extend(link_annotations(below));
+        annotations.insert(annotation::EXPECTED_METADATA.to_owned(), agreed.encode());
+        wanted["metadata"]["labels"] = json!(labels);
+        wanted["metadata"]["annotations"] = json!(annotations);
+        let deadline = &pod["spec"]["activeDeadlineSeconds"];
+        if below["spec"]["activeDeadlineSeconds"] != *deadline && !tree::is_deleting(below) {
+            wanted["spec"]["activeDeadlineSeconds"] = deadline.clone();
+        }
+        match tree::difference(below, &wanted) {
+            Some(patch) => self.patch_below(below, "", &patch).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The few fields of a running pod that may change.
+    async fn keep_spec(&self, pod: &Value, below: &Value) -> Result<(), Status> {
+        let (wanted, there) = (tree::list(&pod["spec"]["ephemeralContainers"]), tree::list(&below["spec"]["ephemeralContainers"]));
+        let missing = |own: &&Value| !there.iter().any(|known| known["name"] == own["name"]);
+        let added: Vec<Value> = wanted.iter().filter(missing).cloned().collect();
+        if added.is_empty() || tree::is_deleting(below) {
+            return Ok(());
+        }
+        let spec = json!({"ephemeralContainers": added});
+        let refused = super::allow::refused(&spec, None, &[]);
+        if !refused.is_empty() {
+            self.complain(pod, "FailedCreatePod", &format!("not allowed: {}", refused.join(", "))).await;
+            return Ok(());
+        }
+        let all: Vec<Value> = there.iter().cloned().chain(added).collect();
+        self.patch_below(below, "ephemeralcontainers", &json!({"spec": {"ephemeralContainers": all}})).await
+    }
+
+    async fn patch_below(&self, below: &Value, sub: &str, patch: &Value) -> Result<(), Status> {
+        let (namespace, name) = (tree::namespace(below), tree::name(below));
+        match self.below().patch(&resource::pods(), Some(namespace), name, sub, Patch::Merge, patch).await {
+            Err(status) if status.code != 404 => Err(status),
+            _ => Ok(()),
+        }
+    }
+
+    /// When to look again at a pod the worker's scheduler has not placed.
+    fn scheduling_deadline(&self, below: &Value) -> Option<Duration> {
+        if below["spec"]["nodeName"].is_string() || tree::is_deleting(below) {
+            return None;
+        }
+        let created = atoll_meta::time::parse(tree::meta(below, "creationTimestamp"))?;
+        let left = self.until(created.checked_add(SCHEDULING).ok()?);
+        (!left.is_zero()).then_some(left)
+    }
+}
+
+/// What both sides should say, unless it cannot be told what they last agreed on.
+fn agreement(pod: &Value, below: &Value) -> Option<Expected> {
+    let text = tree::annotation(below, annotation::EXPECTED_METADATA);
+    let before = (!text.is_empty()).then(|| Expected::decode(text)).and_then(Result::ok)?;
+    Some(Expected {
+        labels: merge(&own_labels(pod), &own_labels(below), &before.labels),
+        annotations: merge(&own_annotations(pod), &own_annotations(below), &before.annotations),
+        taints: Vec::new(),
+    })
+}
+
+fn apply_above(pod: &mut Value, agreed: &Expected) {
+    let mut labels = agreed.labels.clone();
+    labels.extend(link_labels(pod));
+    let mut annotations = agreed.annotations.clone();
+    annotations.extend(link_annotations(pod));
+    pod["metadata"]["labels"] = json!(labels);
+    pod["metadata"]["annotations"] = json!(annotations);
+}

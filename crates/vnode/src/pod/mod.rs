@@ -1,0 +1,150 @@
+//! Top-down and back: a pod on a virtual node and its physical pod.
+
+mod allow;
+mod build;
+mod create;
+mod keep;
+mod merge;
+mod network;
+mod refs;
+mod rewrite;
+mod status;
+mod step;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_api::kubeocean_names::{annotation, physical};
+use atoll_meta::Status;
+use atoll_runtime::Patch;
+use serde_json::{Value, json};
+
+use crate::binding::Binding;
+use crate::resource;
+use crate::syncer::Syncer;
+use crate::tree;
+pub(crate) use build::Workload;
+pub(crate) use network::{Intranet, offered};
+use step::{Context, Step, step};
+
+impl Syncer {
+    /// Brings one pod and its physical pod in line.
+    pub(crate) async fn pod(self: Arc<Self>, key: String) -> Result<Option<Duration>, Status> {
+        let (namespace, name) = tree::split(&key);
+        let binding = self.binding();
+        let pod = self.computing.pods.get_key(&key).map(|item| item.tree());
+        let place = self.physical_place(pod.as_ref(), &binding, namespace, name);
+        let below = self.pods.get(&place.0, &place.1).map(|item| item.tree());
+        let step = self.next_step(pod.as_ref(), below.as_ref(), &binding);
+        self.carry_out(step, &binding, &key, pod, below).await
+    }
+
+    fn next_step(&self, pod: Option<&Value>, below: Option<&Value>, binding: &Binding) -> Step {
+        let on_our_node = pod.is_some_and(|pod| self.is_on_our_node(pod, binding));
+        step(pod, below, &Context { owner: &self.computing.owner, binding, on_our_node })
+    }
+
+    /// Whether a pod is bound to a virtual node of this binding.
+    fn is_on_our_node(&self, pod: &Value, binding: &Binding) -> bool {
+        let Some(node) = self.node_of(pod) else { return false };
+        let named = tree::annotation(&node, annotation::PHYSICAL_CLUSTER_NAME);
+        if !named.is_empty() {
+            return named == binding.name;
+        }
+        binding.owns_node(|key| Some(tree::label(&node, key).to_owned()))
+    }
+
+    /// The virtual node a pod is bound to.
+    fn node_of(&self, pod: &Value) -> Option<Value> {
+        let name = pod["spec"]["nodeName"].as_str().filter(|name| !name.is_empty())?;
+        self.computing.nodes.get("", name).map(|item| item.tree())
+    }
+
+    /// Namespace and name of the physical pod: where it was put, or else where it would be.
+    fn physical_place(&self, pod: Option<&Value>, binding: &Binding, namespace: &str, name: &str) -> (String, String) {
+        let known = |key: &str| pod.map(|pod| tree::annotation(pod, key)).filter(|text| !text.is_empty()).map(ToOwned::to_owned);
+        (
+            known(annotation::PHYSICAL_POD_NAMESPACE).unwrap_or_else(|| binding.mount_namespace.clone()),
+            known(annotation::PHYSICAL_POD_NAME).unwrap_or_else(|| physical(namespace, name)),
+        )
+    }
+
+    async fn carry_out(
+        &self,
+        step: Step,
+        binding: &Binding,
+        key: &str,
+        pod: Option<Value>,
+        below: Option<Value>,
+    ) -> Result<Option<Duration>, Status> {
+        match (step, pod, below) {
+            (Step::Create, Some(pod), _) => self.create_physical(&pod, binding).await,
+            (Step::Keep, Some(pod), Some(below)) => self.keep(&pod, &below).await,
+            (Step::Lost, Some(pod), _) => self.confirm_lost(&pod, binding).await.map(|()| None),
+            (Step::Delete(grace), pod, Some(below)) => self.delete_physical(key, pod.as_ref(), &below, grace).await.map(|()| None),
+            (Step::Finish, Some(pod), _) => self.finish(&pod, binding).await.map(|()| None),
+            (Step::Conflict, Some(pod), Some(below)) => {
+                let why = format!("the worker cluster has a pod {} that is not ours", tree::key(tree::namespace(&below), tree::name(&below)));
+                self.complain(&pod, "FailedCreatePod", &why).await;
+                Err(Status::internal(why))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Reads the physical pod from the worker cluster itself; the cache may be a moment behind.
+    async fn read_physical(&self, pod: &Value, binding: &Binding) -> Result<Option<Value>, Status> {
+        let (namespace, name) = self.physical_place(Some(pod), binding, tree::namespace(pod), tree::name(pod));
+        self.below().get_opt(&resource::pods(), Some(&namespace), &name).await
+    }
+
+    /// Deletes a physical pod; when its pod seems to be gone, only after asking for it once more.
+    async fn delete_physical(&self, key: &str, pod: Option<&Value>, below: &Value, grace: Option<i64>) -> Result<(), Status> {
+        if pod.is_none() {
+            let (namespace, name) = tree::split(key);
+            let still = self.above().get_opt(&resource::pods(), Some(namespace), name).await?;
+            let uid = tree::annotation(below, annotation::VIRTUAL_POD_UID);
+            if still.is_some_and(|pod| tree::uid(&pod) == uid) {
+                return Err(Status::unavailable("the pod is there again"));
+            }
+        }
+        let uid = tree::uid(below);
+        let options = grace.map_or_else(|| tree::only(uid), |seconds| tree::only_within(uid, seconds));
+        self.below().delete(&resource::pods(), Some(tree::namespace(below)), tree::name(below), &options).await
+    }
+
+    /// Lets a pod go whose physical pod is gone, or never was.
+    async fn finish(&self, pod: &Value, binding: &Binding) -> Result<(), Status> {
+        if let Some(below) = self.read_physical(pod, binding).await?
+            && self.next_step(Some(pod), Some(&below), binding) != Step::Finish
+        {
+            return Err(Status::unavailable("the physical pod is still there"));
+        }
+        let options = tree::only_within(tree::uid(pod), 0);
+        self.above().delete(&resource::pods(), Some(tree::namespace(pod)), tree::name(pod), &options).await
+    }
+
+    /// Fails a pod whose physical pod vanished, after asking for it once more.
+    async fn confirm_lost(&self, pod: &Value, binding: &Binding) -> Result<(), Status> {
+        if self.read_physical(pod, binding).await?.is_some() {
+            return Err(Status::unavailable("the physical pod is there again"));
+        }
+        let patch = json!({"status": tree::difference(&pod["status"], &status::lost(&pod["status"]))});
+        self.patch_pod(pod, "status", &patch).await
+    }
+
+    async fn patch_pod(&self, pod: &Value, sub: &str, patch: &Value) -> Result<(), Status> {
+        let (namespace, name) = (tree::namespace(pod), tree::name(pod));
+        match self.above().patch(&resource::pods(), Some(namespace), name, sub, Patch::Merge, patch).await {
+            Err(status) if status.code != 404 => Err(status),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the owner of a pod what is wrong, once for each reason.
+    pub(crate) async fn complain(&self, pod: &Value, reason: &str, message: &str) {
+        if self.complaints.lock().insert(tree::uid(pod).to_owned(), message.to_owned()).as_deref() != Some(message) {
+            self.above().event(pod, "Warning", reason, message, self.now()).await;
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What all syncers know of the computing cluster: virtual nodes and pods, followed once.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use atoll_api::kubeocean_names::{MANAGED_BY, label};
+use atoll_meta::Status;
+use atoll_runtime::{Cache, Change, Endpoint, Informer, Item, Selection};
+use parking_lot::{Mutex, RwLock};
+use serde::Deserialize;
+
+use super::queues::Queues;
+use crate::node::Ports;
+use crate::resource;
+use crate::tree;
+
+/// The computing cluster as all syncers see it.
+pub(crate) struct Computing {
+    pub(crate) endpoint: Endpoint,
+    /// Uid of its `kube-system`: whose objects in worker clusters are.
+    pub(crate) owner: String,
+    pub(crate) nodes: Cache,
+    pub(crate) pods: Cache,
+    /// Ports of all virtual nodes: several bindings may share an address.
+    pub(crate) ports: Ports,
+    routes: Arc<Routes>,
+    /// Dropping them ends the following.
+    informers: [Informer; 2],
+}
+
+/// Which syncer hears of what.
+struct Routes {
+    queues: RwLock<HashMap<String, Queues>>,
+    by_node: Mutex<HashMap<String, HashSet<String>>>,
+    nodes: RwLock<Option<Cache>>,
+}
+
+#[derive(Deserialize)]
+struct Slim {
+    #[serde(default)]
+    spec: SlimSpec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SlimSpec {
+    #[serde(default)]
+    node_name: String,
+}
+
+/// The node a pod is bound to.
+fn node_of(item: &Item) -> String {
+    item.decode::<Slim>().map(|slim| slim.spec.node_name).unwrap_or_default()
+}
+
+impl Computing {
+    /// Starts following.
+    pub(crate) async fn start(endpoint: Endpoint) -> Result<Self, Status> {
+        let system = endpoint.get(&resource::namespaces(), None, "kube-system").await?;
+        let routes = Arc::new(Routes { queues: RwLock::default(), by_node: Mutex::default(), nodes: RwLock::default() });
+        let selection = Selection { namespace: None, query: format!("labelSelector={}%3D{MANAGED_BY}", label::MANAGED_BY) };
+        let sink = routes.clone();
+        let nodes = Informer::start(endpoint.clone(), resource::nodes(), selection, move |change| sink.node(&change));
+        *routes.nodes.write() = Some(nodes.cache.clone());
+        let sink = routes.clone();
+        let pods = Informer::start(endpoint.clone(), resource::pods(), Selection::default(), move |change| sink.pod(&change));
+        let owner = tree::uid(&system).to_owned();
+        Ok(Self { endpoint, owner, nodes: nodes.cache.clone(), pods: pods.cache.clone(), ports: Ports::default(), routes, informers: [nodes, pods] })
+    }
+
+    pub(crate) async fn synced(&self) {
+        for informer in &self.informers {
+            informer.synced().await;
+        }
+    }
+
+    /// Lets a syncer hear of its nodes and pods until the registration is dropped.
+    pub(crate) fn register(&self, binding: &str, queues: Queues) -> Registration {
+        self.routes.queues.write().insert(binding.to_owned(), queues);
+        Registration { routes: self.routes.clone(), binding: binding.to_owned() }
+    }
+
+    /// Keys of the pods on a virtual node.
+    pub(crate) fn pods_on(&self, node: &str) -> Vec<String> {
+        self.routes.by_node.lock().get(node).into_iter().flatten().cloned().collect()
+    }
+
+    /// The virtual nodes of a binding.
+    pub(crate) fn nodes_of(&self, binding: &str) -> Vec<Item> {
+        let mut nodes = self.nodes.list();
+        nodes.retain(|node| node.object.head.label(label::CLUSTER_BINDING) == Some(binding));
+        nodes
+    }
+}
+
+/// Ends with the syncer.
+pub(crate) struct Registration {
+    routes: Arc<Routes>,
+    binding: String,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.routes.queues.write().remove(&self.binding);
+    }
+}
+
+impl Routes {
+    fn node(&self, change: &Change) {
+        let head = &change.item().object.head;
+        let Some(binding) = head.label(label::CLUSTER_BINDING) else { return };
+        let queues = self.queues.read();
+        let Some(queues) = queues.get(binding) else { return };
+        if let Some(physical) = head.label(label::PHYSICAL_NODE_NAME) {
+            queues.nodes.add(physical.to_owned());
+        }
+        if let Change::Added(_) = change {
+            let by_node = self.by_node.lock();
+            for pod in by_node.get(&*head.name).into_iter().flatten() {
+                queues.pods.add(pod.clone());
+            }
+        }
+    }
+
+    fn pod(&self, change: &Change) {
+        let item = change.item();
+        let node = node_of(item);
+        if node.is_empty() {
+            return;
+        }
+        let key = item.key();
+        let gone = matches!(change, Change::Deleted(_));
+        {
+            let mut by_node = self.by_node.lock();
+            if !gone {
+                by_node.entry(node.clone()).or_default().insert(key.clone());
+            } else if let Some(keys) = by_node.get_mut(&node) {
+                keys.remove(&key);
+                if keys.is_empty() {
+                    by_node.remove(&node);
+                }
+            }
+        }
+        let host = self.nodes.read().as_ref().and_then(|nodes| nodes.get("", &node));
+        let queues = self.queues.read();
+        match host {
+            Some(host) => {
+                let head = &host.object.head;
+                let Some(queues) = head.label(label::CLUSTER_BINDING).and_then(|binding| queues.get(binding)) else { return };
+                queues.pods.add(key);
+                // A node that is being taken back waits for its last pod.
+                if let (true, Some(physical)) = (gone, head.label(label::PHYSICAL_NODE_NAME)) {
+                    queues.nodes.add(physical.to_owned());
+                }
+            }
+            // The node may be one we have not heard of yet; whoever it belongs to will know.
+            None if node.starts_with("vnode-") => queues.values().for_each(|queues| queues.pods.add(key.clone())),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! One binding at work: everything that happens between one worker cluster and the computing cluster.
+
+mod computing;
+mod intranet;
+mod queues;
+mod reach;
+mod usage;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_api::kubeocean::ResourceLeasingPolicy;
+use atoll_api::kubeocean_names::label;
+use atoll_lease::Policy;
+use atoll_meta::Status;
+use atoll_runtime::{Cache, Endpoint, Informer, Selection, work};
+use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub(crate) use computing::Computing;
+pub(crate) use queues::Queues;
+pub(crate) use reach::Reach;
+pub(crate) use usage::{Usage, is_ours, original_of};
+
+use crate::binding::Binding;
+use crate::manager::Settings;
+use crate::pod::{Intranet, Workload};
+use crate::resource;
+use crate::worker::Worker;
+
+const POD_WORKERS: usize = 32;
+const NODE_WORKERS: usize = 8;
+
+/// One binding at work.
+pub(crate) struct Syncer {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) computing: Arc<Computing>,
+    pub(crate) worker: Worker,
+    /// Nodes, pods and policies of the worker cluster.
+    pub(crate) nodes: Cache,
+    pub(crate) pods: Cache,
+    pub(crate) policies: Cache,
+    pub(crate) usage: Arc<Usage>,
+    pub(crate) queues: Queues,
+    pub(crate) reach: Reach,
+    /// What was last told about a pod, by uid.
+    pub(crate) complaints: Mutex<HashMap<String, String>>,
+    /// Name and value of the priority class of leased pods.
+    pub(crate) priority: Mutex<Option<(String, Option<i64>)>>,
+    /// Deployments of ReplicaSets.
+    pub(crate) workloads: Mutex<HashMap<String, Workload>>,
+    intranet: Mutex<Option<(tokio::time::Instant, Intranet)>>,
+    binding: RwLock<Arc<Binding>>,
+}
+
+/// What a syncer follows; ends when dropped.
+struct Sources {
+    informers: Vec<Informer>,
+}
+
+impl Sources {
+    async fn synced(&self) {
+        for informer in &self.informers {
+            informer.synced().await;
+        }
+    }
+}
+
+impl Syncer {
+    /// Prepares a syncer and starts following the worker cluster.
+    fn open(settings: Arc<Settings>, computing: Arc<Computing>, worker: Worker, binding: Binding, reach: Reach) -> (Arc<Self>, Sources) {
+        let queues = Queues::default();
+        let usage = Arc::new(Usage::default());
+        let follow = |gvr, sink: Box<dyn Fn(atoll_runtime::Change) + Send + Sync>| {
+            Informer::start(worker.endpoint.clone(), gvr, Selection::default(), sink)
+        };
+        let sink = queues.clone();
+        let nodes = follow(resource::nodes(), Box::new(move |change| sink.nodes.add(change.item().object.head.name.to_string())));
+        let (sink, facts, owner) = (queues.clone(), usage.clone(), computing.owner.clone());
+        let pods = follow(resource::pods(), Box::new(move |change| facts.hear(&change, &owner, &sink)));
+        let sink = queues.clone();
+        let policies = follow(resource::policies(), Box::new(move |change| sink.policies.add(change.item().object.head.name.to_string())));
+        let syncer = Self {
+            settings,
+            computing,
+            worker: worker.clone(),
+            nodes: nodes.cache.clone(),
+            pods: pods.cache.clone(),
+            policies: policies.cache.clone(),
+            usage,
+            queues,
+            reach,
+            complaints: Mutex::default(),
+            priority: Mutex::default(),
+            workloads: Mutex::default(),
+            intranet: Mutex::default(),
+            binding: RwLock::new(Arc::new(binding)),
+        };
+        (Arc::new(syncer), Sources { informers: vec![nodes, pods, policies] })
+    }
+
+    /// Works until `stop`; an error means it could not begin.
+    pub(crate) async fn run(
+        settings: Arc<Settings>,
+        computing: Arc<Computing>,
+        worker: Worker,
+        binding: Binding,
+        reach: Reach,
+        ready: impl FnOnce(Arc<Self>),
+        stop: CancellationToken,
+    ) -> Result<(), Status> {
+        let (syncer, sources) = Self::open(settings, computing, worker, binding, reach);
+        let _registration = syncer.computing.register(&syncer.binding().name, syncer.queues.clone());
+        let tasks = TaskTracker::new();
+        if !syncer.reach.is_up() {
+            syncer.silence().await;
+        }
+        tasks.spawn(syncer.clone().follow_reach(stop.clone()));
+        ready(syncer.clone());
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = async { syncer.computing.synced().await; sources.synced().await } => {}
+        }
+        syncer.seed();
+        tasks.spawn(syncer.clone().renew_leases(stop.clone()));
+        let own = syncer.clone();
+        tasks.spawn(work(syncer.queues.nodes.clone(), NODE_WORKERS, stop.clone(), move |name| own.clone().node(name)));
+        let own = syncer.clone();
+        tasks.spawn(work(syncer.queues.pods.clone(), POD_WORKERS, stop.clone(), move |key| own.clone().pod(key)));
+        let own = syncer.clone();
+        tasks.spawn(work(syncer.queues.policies.clone(), 1, stop.clone(), move |name| own.clone().policy(name)));
+        tasks.close();
+        tasks.wait().await;
+        Ok(())
+    }
+
+    /// Looks at everything once: what happened while nobody looked is found.
+    fn seed(&self) {
+        let binding = self.binding();
+        for node in self.computing.nodes_of(&binding.name) {
+            let head = &node.object.head;
+            self.computing.ports.assign(&head.name, head.label(label::PROXIER_PORT).unwrap_or_default());
+            self.queues.nodes.add(head.label(label::PHYSICAL_NODE_NAME).unwrap_or_default().to_owned());
+            self.computing.pods_on(&head.name).into_iter().for_each(|pod| self.queues.pods.add(pod));
+        }
+        self.nodes.keys().into_iter().for_each(|name| self.queues.nodes.add(name));
+        self.policies.keys().into_iter().for_each(|name| self.queues.policies.add(name));
+        self.sweep();
+    }
+
+    /// Looks at every pod of ours in the worker cluster.
+    pub(crate) fn sweep(&self) {
+        for item in self.pods.list() {
+            if item.object.head.label(label::MANAGED_BY).is_some() {
+                original_of(&item.tree()).into_iter().for_each(|key| self.queues.pods.add(key));
+            }
+        }
+    }
+
+    /// Tells everybody when the worker cluster falls silent or answers again.
+    async fn follow_reach(self: Arc<Self>, stop: CancellationToken) {
+        let mut reach = self.reach.follow();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                changed = reach.changed() => if changed.is_err() { return },
+            }
+            self.look_at_nodes();
+            if self.reach.is_up() {
+                self.sweep();
+            } else {
+                self.silence().await;
+            }
+        }
+    }
+
+    /// Looks at all nodes again.
+    pub(crate) fn look_at_nodes(&self) {
+        self.nodes.keys().into_iter().for_each(|name| self.queues.nodes.add(name));
+        for node in self.computing.nodes_of(&self.binding().name) {
+            self.queues.nodes.add(node.object.head.label(label::PHYSICAL_NODE_NAME).unwrap_or_default().to_owned());
+        }
+    }
+
+    /// Takes over a changed binding.
+    pub(crate) fn set_binding(&self, binding: Binding) {
+        if **self.binding.read() == binding {
+            return;
+        }
+        *self.binding.write() = Arc::new(binding);
+        self.look_at_nodes();
+    }
+
+    pub(crate) fn binding(&self) -> Arc<Binding> {
+        self.binding.read().clone()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.settings.clock)()
+    }
+
+    /// The worker cluster's API.
+    pub(crate) fn below(&self) -> &Endpoint {
+        &self.worker.endpoint
+    }
+
+    /// The computing cluster's API.
+    pub(crate) fn above(&self) -> &Endpoint {
+        &self.computing.endpoint
+    }
+
+    /// All policies of the worker cluster; one that cannot be read counts for nothing.
+    pub(crate) fn all_policies(&self) -> Vec<Policy> {
+        let items = self.policies.list();
+        items.iter().filter_map(|item| item.decode::<ResourceLeasingPolicy>().ok()).map(|policy| Policy::from(&policy)).collect()
+    }
+
+    /// From now until then, never negative.
+    pub(crate) fn until(&self, then: Timestamp) -> Duration {
+        then.duration_since(self.now()).try_into().unwrap_or_default()
+    }
+}

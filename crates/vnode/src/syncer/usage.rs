@@ -1,0 +1,79 @@
+//! What the pods of the worker cluster use, node by node.
+
+use std::collections::{BTreeMap, HashMap};
+
+use atoll_api::kubeocean_names::{MANAGED_BY, annotation, label};
+use atoll_lease::PodFacts;
+use atoll_runtime::Change;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::queues::Queues;
+use crate::binding::OWNER;
+use crate::tree;
+
+/// Facts of all pods of the worker cluster, and on which node they are.
+#[derive(Default)]
+pub(crate) struct Usage {
+    pods: Mutex<HashMap<String, BTreeMap<String, PodFacts>>>,
+}
+
+/// Whether a pod in the worker cluster runs for this computing cluster. Those the original
+/// made carry no owner and count as ours, as they do there.
+pub(crate) fn is_ours(pod: &Value, owner: &str) -> bool {
+    tree::label(pod, label::MANAGED_BY) == MANAGED_BY && ["", owner].contains(&tree::label(pod, OWNER))
+}
+
+/// The pod of the computing cluster that a pod of the worker cluster runs for.
+pub(crate) fn original_of(pod: &Value) -> Option<String> {
+    let name = tree::annotation(pod, annotation::VIRTUAL_POD_NAME);
+    (!name.is_empty()).then(|| tree::key(tree::annotation(pod, annotation::VIRTUAL_POD_NAMESPACE), name))
+}
+
+impl Usage {
+    /// Takes in a change and says who has to look again.
+    pub(crate) fn hear(&self, change: &Change, owner: &str, queues: &Queues) {
+        let item = change.item();
+        let pod = item.tree();
+        let ours = is_ours(&pod, owner);
+        if ours {
+            // Pods that lost their marks are found by the sweep.
+            original_of(&pod).into_iter().for_each(|key| queues.pods.add(key));
+        }
+        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+        if node.is_empty() {
+            return;
+        }
+        let facts = PodFacts::of(&pod, ours);
+        let counts = !ours && !facts.over;
+        let mut pods = self.pods.lock();
+        let on_node = pods.entry(node.to_owned()).or_default();
+        let before = match change {
+            Change::Deleted(_) => on_node.remove(&item.key()),
+            _ => on_node.insert(item.key(), facts.clone()),
+        };
+        let changed = match change {
+            Change::Deleted(_) => counts,
+            _ => before.as_ref() != Some(&facts) && (counts || before.is_some_and(|before| !before.over && !before.leased)),
+        };
+        if on_node.is_empty() {
+            pods.remove(node);
+        }
+        drop(pods);
+        if changed {
+            queues.nodes.add(node.to_owned());
+        }
+    }
+
+    /// The pods on a node.
+    pub(crate) fn on(&self, node: &str) -> Vec<PodFacts> {
+        self.pods.lock().get(node).into_iter().flat_map(BTreeMap::values).cloned().collect()
+    }
+
+    /// Keys of the pods on a node that are not ours.
+    pub(crate) fn foreign_on(&self, node: &str) -> Vec<String> {
+        let pods = self.pods.lock();
+        let on_node = pods.get(node).into_iter().flatten();
+        on_node.filter(|(_, facts)| !facts.leased && !facts.over).map(|(key, _)| key.clone()).collect()
+    }
+}

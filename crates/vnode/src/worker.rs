@@ -1,0 +1,90 @@
+//! How worker clusters are reached.
+
+use std::sync::Arc;
+
+use atoll_api::kubeocean::ClusterBinding;
+use atoll_meta::Status;
+use atoll_pki::{Access, Auth, Kubeconfig};
+use atoll_runtime::Endpoint;
+
+/// A worker cluster.
+#[derive(Clone)]
+pub struct Worker {
+    /// Its API.
+    pub endpoint: Endpoint,
+}
+
+impl Worker {
+    /// A worker reached through this endpoint.
+    pub fn new(endpoint: Endpoint) -> Self {
+        Self { endpoint }
+    }
+}
+
+/// Finds the worker cluster of a binding.
+#[async_trait::async_trait]
+pub trait WorkerResolver: Send + Sync {
+    /// The worker that a binding's kubeconfig leads to.
+    async fn resolve(&self, binding: &ClusterBinding, kubeconfig: &str) -> Result<Worker, Status>;
+}
+
+/// Reaches workers over HTTPS as their kubeconfig says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KubeconfigResolver;
+
+#[async_trait::async_trait]
+impl WorkerResolver for KubeconfigResolver {
+    async fn resolve(&self, binding: &ClusterBinding, kubeconfig: &str) -> Result<Worker, Status> {
+        let access = access(kubeconfig)?;
+        let name = binding.metadata.name.as_deref().unwrap_or_default();
+        let config = client_config(&access).await?;
+        Ok(Worker::new(Endpoint::remote(name, config, crate::manager::AGENT)?))
+    }
+}
+
+/// Reads a kubeconfig that may come from somebody else: files and programs in it are refused.
+pub(crate) fn access(kubeconfig: &str) -> Result<Access, Status> {
+    let refused = |error: atoll_pki::PkiError| Status::bad_request(error.to_string());
+    Kubeconfig::parse(kubeconfig).map_err(refused)?.access(None).map_err(refused)
+}
+
+async fn client_config(access: &Access) -> Result<kube::Config, Status> {
+    let mut config = Kubeconfig::new();
+    config.add("worker", access);
+    let text = config.to_yaml().map_err(|error| Status::internal(error.to_string()))?;
+    let parsed = kube::config::Kubeconfig::from_yaml(&text).map_err(|_| Status::bad_request("kubeconfig: malformed"))?;
+    let mut config = kube::Config::from_custom_kubeconfig(parsed, &kube::config::KubeConfigOptions::default())
+        .await
+        .map_err(|error| Status::bad_request(format!("kubeconfig: {error}")))?;
+    // A limit on whole requests would also end watches; silence is noticed by the probe.
+    config.read_timeout = None;
+    if access.auth == Auth::None {
+        tracing::warn!(server = %access.server, "the kubeconfig has no credentials");
+    }
+    Ok(config)
+}
+
+/// Takes a short way to workers it knows, and HTTPS to all others.
+pub struct ShortCut<F> {
+    short: F,
+}
+
+impl<F> ShortCut<F> {
+    /// `short` gives the worker of a binding, if it is one that needs no network.
+    pub fn new(short: F) -> Arc<Self> {
+        Arc::new(Self { short })
+    }
+}
+
+#[async_trait::async_trait]
+impl<F> WorkerResolver for ShortCut<F>
+where
+    F: Fn(&ClusterBinding, &str) -> Option<Worker> + Send + Sync,
+{
+    async fn resolve(&self, binding: &ClusterBinding, kubeconfig: &str) -> Result<Worker, Status> {
+        match (self.short)(binding, kubeconfig) {
+            Some(worker) => Ok(worker),
+            None => KubeconfigResolver.resolve(binding, kubeconfig).await,
+        }
+    }
+}
