@@ -17,7 +17,7 @@ use crate::Operation;
 pub use aggregate::aggregate;
 pub use dependencies::dependencies;
 pub use health::health;
-pub use pod::{pod_dependencies, requirements};
+pub use pod::{pod_dependencies, requirements, try_requirements};
 pub use reflect::reflect;
 pub use replicas::{replicas, revise};
 pub use retain::retain;

@@ -13,8 +13,13 @@ use crate::{Error, ObjectRef, Requirements};
 
 type Amounts = BTreeMap<String, Amount>;
 
+/// What one pod of a template needs; nothing if that cannot be read.
+pub fn requirements(template: &Value) -> Requirements {
+    try_requirements(template).unwrap_or_default()
+}
+
 /// What one pod of a template needs.
-pub fn requirements(template: &Value) -> Result<Requirements, Error> {
+pub fn try_requirements(template: &Value) -> Result<Requirements, Error> {
     let spec = &template["spec"];
     let requests = requests(spec)?.into_iter().filter(|(_, amount)| !amount.is_zero());
     Ok(Requirements {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::field::{get, set};
-use super::{Kind, requirements};
+use super::{Kind, try_requirements};
 use crate::{Error, Requirements};
 
 /// How many replicas are wanted and what one needs; `None` for what runs nothing.
@@ -21,7 +21,7 @@ pub fn replicas(object: &Value) -> Result<Option<(i64, Option<Requirements>)>, E
         _ => return Ok(None),
     };
     let template = kind.pod_template_path().and_then(|path| object.pointer(path));
-    let mut needs = template.map(requirements).transpose()?;
+    let mut needs = template.map(try_requirements).transpose()?;
     if let Some(needs) = &mut needs {
         needs.namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
     }

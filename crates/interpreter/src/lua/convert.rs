@@ -153,7 +153,7 @@ impl Reader<'_> {
             return Some(Value::Array(Vec::new()));
         }
         if mark.as_ref() == Some(&self.marks.object) {
-            return Some(Value::Object(Map::new()));
+            return Some(Value::Object(with_nulls(Map::new(), like)));
         }
         like.iter().find_map(|like| match like {
             Value::Array(_) => Some(Value::Array(Vec::new())),
@@ -169,13 +169,7 @@ impl Reader<'_> {
                 map.insert(key, value);
             }
         }
-        // The script cannot have seen a null, so it did not remove it either.
-        for (key, value) in like.0[0].and_then(Value::as_object).into_iter().flatten() {
-            if value.is_null() && !map.contains_key(key) {
-                map.insert(key.clone(), Value::Null);
-            }
-        }
-        Ok(Value::Object(map))
+        Ok(Value::Object(with_nulls(map, like)))
     }
 
     fn list(&mut self, mut elements: Vec<(f64, LuaValue)>, like: &Like<'_>, depth: usize) -> Result<Value, String> {
@@ -190,6 +184,16 @@ impl Reader<'_> {
         }
         Ok(Value::Array(list))
     }
+}
+
+/// Puts nulls back: the script cannot have seen them, so it did not remove them either.
+fn with_nulls(mut map: Map<String, Value>, like: &Like<'_>) -> Map<String, Value> {
+    for (key, value) in like.0[0].and_then(Value::as_object).into_iter().flatten() {
+        if value.is_null() && !map.contains_key(key) {
+            map.insert(key.clone(), Value::Null);
+        }
+    }
+    map
 }
 
 /// A number as it was written before, if it is still the same; Lua only knows floats.

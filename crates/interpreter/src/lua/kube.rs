@@ -8,7 +8,7 @@ use mlua::{Error, Lua, MultiValue, Result, Table, Value as LuaValue};
 use serde_json::Value;
 
 use super::convert::Marks;
-use crate::builtin::{pod_dependencies, requirements};
+use crate::builtin::{pod_dependencies, try_requirements};
 
 /// Makes the module.
 pub fn module(lua: &Lua, marks: &Arc<Marks>) -> Result<Table> {
@@ -64,7 +64,7 @@ fn read_template(marks: &Marks, template: &LuaValue) -> Result<Value> {
 
 fn pod_requirements(lua: &Lua, marks: &Marks, template: LuaValue) -> Result<LuaValue> {
     let template = read_template(marks, &template)?;
-    let needs = requirements(&template).map_err(|error| Error::runtime(error.to_string()))?;
+    let needs = try_requirements(&template).map_err(|error| Error::runtime(error.to_string()))?;
     write(lua, marks, &ReplicaRequirements::from(needs))
 }
 

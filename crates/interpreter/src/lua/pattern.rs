@@ -58,14 +58,13 @@ impl<'a> Matcher<'a> {
     }
 
     /// What was captured by the last match, the whole match if nothing was.
-    pub fn captures(&self, start: usize, end: usize) -> Answer<Vec<Capture>> {
-        if self.captures.is_empty() {
-            return Ok(vec![Capture::Span(start, Some(end))]);
-        }
-        match self.captures.iter().any(|capture| matches!(capture, Capture::Span(_, None))) {
-            true => Err(Fault::Malformed("unfinished capture")),
-            false => Ok(self.captures.clone()),
-        }
+    pub fn captures(&self, start: usize, end: usize) -> Vec<Capture> {
+        if self.has_captures() { self.captures.clone() } else { vec![Capture::Span(start, Some(end))] }
+    }
+
+    /// Whether something was captured by the last match.
+    pub fn has_captures(&self) -> bool {
+        !self.captures.is_empty()
     }
 
     fn tick(&mut self) -> Answer<()> {
@@ -191,8 +190,10 @@ impl<'a> Matcher<'a> {
     /// `%1`: where a repetition of a capture ends.
     fn repeated(&mut self, at: usize, digit: u8) -> Answer<Option<usize>> {
         let index = usize::from(digit).wrapping_sub(usize::from(b'1'));
-        let Some(Capture::Span(start, Some(end))) = self.captures.get(index).copied() else {
-            return Err(Fault::Malformed("invalid capture index"));
+        let (start, end) = match self.captures.get(index) {
+            Some(Capture::Span(start, Some(end))) => (*start, *end),
+            Some(Capture::Position(_)) => return Ok(None),
+            _ => return Err(Fault::Malformed("invalid capture index")),
         };
         let wanted = &self.text[start..end];
         Ok(self.text[at..].starts_with(wanted).then(|| at + wanted.len()))

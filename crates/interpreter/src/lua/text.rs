@@ -70,10 +70,9 @@ fn search(lua: &Lua, clock: &Clock, args: SearchArgs, find: bool) -> Result<Mult
     for at in start..=text.len() {
         if let Some(end) = matcher.at(at).map_err(fault)? {
             let mut answer = if find { vec![place(at + 1), place(end)] } else { Vec::new() };
-            let captures = matcher.captures(at, end).map_err(fault)?;
             // The whole match is no capture to `find`.
-            if !find || body.contains(&b'(') {
-                for capture in captures {
+            if !find || matcher.has_captures() {
+                for capture in matcher.captures(at, end) {
                     answer.push(captured(lua, &text, capture)?);
                 }
             }
@@ -111,9 +110,8 @@ fn find_plain(clock: &Clock, text: &[u8], wanted: &[u8]) -> std::result::Result<
 fn captured(lua: &Lua, text: &[u8], capture: Capture) -> Result<Value> {
     match capture {
         Capture::Position(at) => Ok(place(at + 1)),
-        Capture::Span(start, end) => {
-            Ok(Value::String(lua.create_string(&text[start..end.unwrap_or(start)])?))
-        }
+        Capture::Span(start, Some(end)) => Ok(Value::String(lua.create_string(&text[start..end])?)),
+        Capture::Span(_, None) => Err(Error::runtime("unfinished capture")),
     }
 }
 
@@ -130,7 +128,7 @@ fn each(lua: &Lua, clock: &Arc<Clock>, (text, pattern): (LuaString, LuaString)) 
                 continue;
             };
             next = if end == at { end + 1 } else { end };
-            let captures = matcher.captures(at, end).map_err(fault)?;
+            let captures = matcher.captures(at, end);
             let values = captures.into_iter().map(|capture| captured(lua, &text, capture));
             return Ok(MultiValue::from_vec(values.collect::<Result<_>>()?));
         }
@@ -150,7 +148,7 @@ fn replace(lua: &Lua, clock: &Clock, args: ReplaceArgs) -> Result<(LuaString, f6
         let found = matcher.at(at).map_err(fault)?;
         if let Some(end) = found {
             count += 1;
-            let captures = matcher.captures(at, end).map_err(fault)?;
+            let captures = matcher.captures(at, end);
             replacement(lua, &mut out, &with, &text, (at, end), &captures)?;
         }
         match found {
