@@ -40,7 +40,7 @@ fn stamp(review: &Review<'_>, object: &mut Value) {
     }
 }
 
-/// Approval comes through its own endpoint, certificates and failures through `status`; the wish never changes.
+/// Approval comes through its own endpoint, certificates and failures through `status`; the request never changes.
 fn keep(subresource: &str, object: &mut Value, old: &Value, now: &str) {
     object["spec"] = old["spec"].clone();
     let approval = |condition: &&Value| condition["type"] == "Approved" || condition["type"] == "Denied";
@@ -55,12 +55,11 @@ fn keep(subresource: &str, object: &mut Value, old: &Value, now: &str) {
             put(&mut status, "conditions", kept);
             set_status(object, status.into());
         }
+        // What `status` may not change is refused, not dropped: see `check_approval`.
         _ => {
-            let given = conditions(object);
-            let mut kept: Vec<Value> = conditions(old).iter().filter(approval).cloned().collect();
-            kept.extend(given.iter().filter(|condition| !approval(condition)).cloned());
+            let dated_all = conditions(object).into_iter().map(|condition| dated(condition, now)).collect();
             let mut status = object["status"].as_object().cloned().unwrap_or_default();
-            put(&mut status, "conditions", kept);
+            put(&mut status, "conditions", dated_all);
             set_status(object, status.into());
         }
     }
@@ -102,7 +101,10 @@ pub async fn check(review: &Review<'_>, object: &mut Value) -> Result<(), Status
         }
         (Operation::Update, "status") => {
             let changed = review.old.is_none_or(|old| old["status"] != object["status"]);
-            if changed { permitted(review, object, "sign").await } else { Ok(()) }
+            if changed {
+                permitted(review, object, "sign").await?;
+            }
+            check_approval(review, object)
         }
         _ => Ok(()),
     }
@@ -134,12 +136,16 @@ fn check_approval(review: &Review<'_>, object: &Value) -> Result<(), Status> {
     let path = FieldPath::new("status.conditions");
     let invalid = |error: FieldError| Err(review.call.kind.invalid(&review.name, &[error]));
     for kind in ["Approved", "Denied"] {
-        if review.old.is_some_and(|old| has(old, kind)) && !has(object, kind) {
+        let before = review.old.is_some_and(|old| has(old, kind));
+        if review.subresource == "status" && !before && has(object, kind) {
+            return invalid(FieldError::forbidden(path, format!("updates may not add a condition of type {kind:?}")));
+        }
+        if before && !has(object, kind) {
             return invalid(FieldError::forbidden(path, format!("updates may not remove a condition of type {kind:?}")));
         }
     }
     if has(object, "Approved") && has(object, "Denied") {
-        return invalid(FieldError::invalid(path, "Approved,Denied", "Approved and Denied conditions are mutually exclusive"));
+        return invalid(FieldError::invalid(path, "Denied", "Approved and Denied conditions are mutually exclusive"));
     }
     Ok(())
 }

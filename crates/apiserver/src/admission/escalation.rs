@@ -38,7 +38,7 @@ async fn role(review: &Review<'_>, object: &Value) -> Result<(), Status> {
         ]);
         let everything: Vec<Rule> = serde_json::from_value(everything).map_err(Status::internal)?;
         if confirm(review, &everything).await.is_err() {
-            return Err(forbidden(review, "must have cluster-admin privileges to use an aggregationRule"));
+            return Err(forbidden(review, "must have cluster-admin privileges to use the aggregationRule"));
         }
     }
     Ok(())
@@ -55,7 +55,7 @@ async fn binding(review: &Review<'_>, object: &Value) -> Result<(), Status> {
     }
     let key = Key::new(GROUP, plural, namespace, text("name"));
     let entry = review.call.hub.read(&review.call.instance, key.as_str()).await?;
-    let role = entry.ok_or_else(|| Status::not_found(GROUP, plural, text("name")))?;
+    let role = entry.ok_or_else(|| Status::not_found(GROUP, &review.call.kind.plural, text("name")))?;
     confirm(review, &rules_of(&role.object.tree(role.modified))).await
 }
 

@@ -34,11 +34,12 @@ pub async fn local(call: &Call, review: &Value) -> Result<Value, Status> {
     if identity.user.is_empty() && identity.groups.is_empty() {
         errors.push(FieldError::invalid(FieldPath::new("spec.user"), "", "at least one of user or group must be specified"));
     }
-    refuse(call, &errors)?;
-    let namespace = &call.target.namespace;
-    if spec["resourceAttributes"]["namespace"].as_str().unwrap_or_default() != namespace {
-        return Err(Status::bad_request(format!("spec.resourceAttributes.namespace must match namespace: {namespace}")));
+    let given = spec["resourceAttributes"]["namespace"].as_str().unwrap_or_default();
+    if spec["resourceAttributes"].is_object() && given != call.target.namespace {
+        let path = FieldPath::new("spec.resourceAttributes.namespace");
+        errors.push(FieldError::invalid(path, given, "must match metadata.namespace"));
     }
+    refuse(call, &errors)?;
     decide(call, &identity, spec).await
 }
 
@@ -89,8 +90,11 @@ fn shape_errors(spec: &Value) -> Vec<FieldError> {
     let path = FieldPath::new("spec.resourceAttributes");
     match (spec["resourceAttributes"].is_object(), spec["nonResourceAttributes"].is_object()) {
         (true, true) => {
-            let why = "cannot be specified in combination with nonResourceAttributes";
-            vec![FieldError::invalid(FieldPath::new("spec.nonResourceAttributes"), spec["nonResourceAttributes"].clone(), why)]
+            let given = &spec["nonResourceAttributes"];
+            let text = |field: &str| given[field].as_str().unwrap_or_default();
+            let given = json!({"Path": text("path"), "Verb": text("verb")});
+            let why = "cannot be specified in combination with resourceAttributes";
+            vec![FieldError::invalid(FieldPath::new("spec.nonResourceAttributes"), given, why)]
         }
         (false, false) => {
             let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
@@ -101,7 +105,8 @@ fn shape_errors(spec: &Value) -> Vec<FieldError> {
 }
 
 fn refuse(call: &Call, errors: &[FieldError]) -> Result<(), Status> {
-    if errors.is_empty() { Ok(()) } else { Err(call.kind.invalid("", errors)) }
+    // Without a kind, as the original has it.
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(&call.kind.group, "", "", errors)) }
 }
 
 async fn decide(call: &Call, identity: &Identity, spec: &Value) -> Result<Value, Status> {

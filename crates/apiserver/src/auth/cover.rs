@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::rbac::{Rule, url_matches};
 
-/// The parts of `wanted` that `owned` does not grant, joined where they differ in one word.
+/// The parts of `wanted` that `owned` does not grant; verbs on the same resource are joined.
 pub fn missing(owned: &[&Rule], wanted: &[Rule]) -> Vec<Rule> {
     let parts = wanted.iter().flat_map(atoms);
     compact(parts.filter(|part| !owned.iter().any(|own| covers(own, part))))
@@ -60,15 +60,19 @@ fn url_covers(given: &str, url: &str) -> bool {
 }
 
 fn compact(parts: impl Iterator<Item = Rule>) -> Vec<Rule> {
-    let mut joined: BTreeMap<(Vec<String>, Vec<String>, Vec<String>, Vec<String>), Vec<String>> = BTreeMap::new();
+    let (urls, parts): (Vec<Rule>, Vec<Rule>) = parts.partition(|part| !part.urls.is_empty());
+    let mut joined: BTreeMap<(Vec<String>, Vec<String>, Vec<String>), Vec<String>> = BTreeMap::new();
     for part in parts {
-        let verbs = joined.entry((part.api_groups, part.resources, part.resource_names, part.urls)).or_default();
+        let verbs = joined.entry((part.api_groups, part.resources, part.resource_names)).or_default();
         verbs.extend(part.verbs.into_iter().filter(|verb| !verbs.contains(verb)).collect::<Vec<_>>());
     }
-    joined
+    let resources = joined
         .into_iter()
-        .map(|((api_groups, resources, resource_names, urls), verbs)| Rule { verbs, api_groups, resources, resource_names, urls })
-        .collect()
+        .map(|((api_groups, resources, resource_names), verbs)| Rule { verbs, api_groups, resources, resource_names, urls: Vec::new() });
+    let mut all: Vec<Rule> = resources.chain(urls).collect();
+    all.sort_by_cached_key(describe);
+    all.dedup();
+    all
 }
 
 /// A rule in the words of the refusal.

@@ -10,6 +10,7 @@ use crate::respond::response;
 
 /// Keys and issuer of service-account tokens; `None` for other paths.
 pub async fn public_documents(hub: &Hub, instance: &Instance, path: &str) -> Option<Result<Response<Body>, Status>> {
+    let path = path.strip_suffix('/').unwrap_or(path);
     if !matches!(path, "/openid/v1/jwks" | "/.well-known/openid-configuration") {
         return None;
     }

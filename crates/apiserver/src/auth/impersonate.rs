@@ -56,9 +56,19 @@ impl Wish {
             return Ok(None);
         }
         if wish.user.as_ref().is_none_or(String::is_empty) {
-            return Err(Status::bad_request("requested impersonation of groups, uid or extra without impersonating a user"));
+            return Err(Status::bad_request(format!("requested [{}] without impersonating a user", wish.references().join(" "))));
         }
         Ok(Some(wish))
+    }
+
+    /// What is wished besides the user, in the words of the refusal.
+    fn references(&self) -> Vec<String> {
+        let groups = self.groups.iter().map(|group| format!("{{Group  {group}    }}"));
+        let extra = self.extra.iter().flat_map(|(key, values)| {
+            values.iter().map(move |value| format!("{{UserExtra  {value}  {AUTHENTICATION}/v1  {key}}}"))
+        });
+        let uid = self.uid.iter().map(|uid| format!("{{UID  {uid}  {AUTHENTICATION}/v1  }}"));
+        groups.chain(extra).chain(uid).collect()
     }
 
     /// Who the caller becomes.

@@ -33,7 +33,11 @@ pub async fn review(call: &Call, verb: Verb, body: &[u8]) -> Result<Response<Bod
         "SubjectAccessReview" => access::subject(call, &object).await?,
         "LocalSubjectAccessReview" => access::local(call, &object).await?,
         "SelfSubjectAccessReview" => access::own(call, &object).await?,
-        "SelfSubjectRulesReview" => access::rules(call, &object).await?,
+        "SelfSubjectRulesReview" => {
+            let status = access::rules(call, &object).await?;
+            object["spec"] = json!({});
+            status
+        }
         _ => return Err(Status::method_not_allowed(&call.kind.group, &call.kind.plural, "create")),
     };
     object["status"] = status;

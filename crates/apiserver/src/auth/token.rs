@@ -50,6 +50,9 @@ pub async fn token(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
     });
     request["spec"]["audiences"] = audiences.into();
     request["spec"]["expirationSeconds"] = seconds.into();
+    if request["spec"].get("boundObjectRef").is_none() {
+        request["spec"]["boundObjectRef"] = Value::Null;
+    }
     request["status"] = json!({"token": signed, "expirationTimestamp": atoll_meta::time::format(expires)});
     let mut answer = crate::respond::tree(201, accept.media, &request)?;
     call.add_warnings(&mut answer);
@@ -70,8 +73,9 @@ fn decode(call: &Call, body: &[u8]) -> Result<Value, Status> {
     }
     let name = request["metadata"]["name"].as_str().unwrap_or_default();
     if !name.is_empty() && name != call.target.name {
-        let url = &call.target.name;
-        return Err(Status::bad_request(format!("metadata.name: Invalid value: {name:?}: must match the service account name {url:?} in the URL")));
+        let why = "must match the service account name if specified";
+        let error = FieldError::invalid(FieldPath::new("metadata.name"), name, why);
+        return Err(Status::invalid("authentication.k8s.io", "TokenRequest", &call.target.name, &[error]));
     }
     if !request["spec"].is_object() {
         request["spec"] = json!({});
@@ -114,6 +118,7 @@ async fn bind(call: &Call, reference: &Value) -> Result<Binding, Status> {
         ("v1", "Secret") => ("secrets", Key::new("", "secrets", namespace, name)),
         ("v1", "Node") => ("nodes", Key::new("", "nodes", "", name)),
         (version, kind) => {
+            let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
             return Err(Status::bad_request(format!("cannot bind token to object of type {version}, Kind={kind}")));
         }
     };
