@@ -2,9 +2,15 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
+mod access;
+mod doctor;
+mod get;
+mod instance;
+mod output;
 mod serve;
+mod store;
 
 /// Many Kubernetes clusters as one.
 #[derive(Parser)]
@@ -20,6 +26,24 @@ enum Command {
     Up(serve::Up),
     /// Run the server for production
     Serve(serve::Serve),
+    /// Stop a hub that was started in this data directory
+    Down(serve::Down),
+    /// Work with instances
+    Instance(instance::Instance),
+    /// List objects of all members of an instance
+    Get(get::Get),
+    /// Check a hub and its members
+    Doctor(doctor::Doctor),
+    /// Back up or restore everything a hub holds
+    Store(store::Store),
+    /// Print a completion script for a shell
+    Completion {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    #[command(hide = true)]
+    Man,
 }
 
 /// Parses the command line and runs the command; the exit code says how it went.
@@ -28,6 +52,16 @@ pub fn run() -> ExitCode {
     let result = match cli.command {
         Command::Up(up) => up.run(),
         Command::Serve(serve) => serve.run(),
+        Command::Down(down) => down.run(),
+        Command::Instance(instance) => instance.run(),
+        Command::Get(get) => get.run(),
+        Command::Doctor(doctor) => doctor.run(),
+        Command::Store(store) => store.run(),
+        Command::Completion { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "atoll", &mut std::io::stdout());
+            Ok(())
+        }
+        Command::Man => clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout()).map_err(Into::into),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

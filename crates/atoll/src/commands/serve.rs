@@ -45,6 +45,34 @@ pub struct Serve {
     listen: SocketAddr,
 }
 
+/// Stop a hub that was started in this data directory.
+#[derive(Args)]
+#[command(after_help = "Example:\n  atoll down")]
+pub struct Down {
+    /// Directory given to `atoll up`
+    #[arg(long, default_value = "atoll-data", env = "ATOLL_DATA_DIR")]
+    data_dir: PathBuf,
+}
+
+impl Down {
+    /// Asks the process to stop and waits until it has.
+    pub fn run(self) -> anyhow::Result<()> {
+        let path = self.data_dir.join("atoll.pid");
+        let text = std::fs::read_to_string(&path).with_context(|| format!("no hub runs in {}", self.data_dir.display()))?;
+        let process: u32 = text.trim().parse().with_context(|| format!("{} is damaged", path.display()))?;
+        let status = std::process::Command::new("kill").args(["-TERM", &process.to_string()]).status()?;
+        anyhow::ensure!(status.success(), "the process {process} is not running; remove {}", path.display());
+        for _ in 0..200 {
+            if !path.exists() {
+                eprintln!("stopped");
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        anyhow::bail!("the process {process} did not stop within 20 s")
+    }
+}
+
 impl Up {
     /// Runs until interrupted.
     pub fn run(self) -> anyhow::Result<()> {

@@ -1,0 +1,143 @@
+//! The demonstration: a fleet with simulated members, and a computing cluster that leases nodes.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use atoll_meta::{Gvr, Status};
+use atoll_runtime::{Endpoint, WatchEvent};
+use base64::Engine as _;
+use serde_json::{Value, json};
+
+use super::Parts;
+use super::instances::{self, LEASES, NODES};
+
+/// What to try, printed when the demonstration is ready.
+pub const HINTS: &str = "
+  kubectl --context fleet get clusters
+  kubectl --context fleet create deployment web --image=nginx --replicas=6
+  atoll get pods
+  atoll why deployment/web
+";
+
+/// The instance the members are joined to.
+const FLEET: &str = "fleet";
+/// The computing cluster.
+const COMPUTE: &str = "compute";
+/// Regions the members are in, in turn.
+const REGIONS: [&str; 3] = ["east", "west", "north"];
+
+/// Makes what is missing of the demonstration; running it again changes nothing.
+pub async fn ensure(parts: &Parts, members: usize, nodes: usize) -> anyhow::Result<()> {
+    let root = parts.endpoint("root", "atoll-demo");
+    instance(&root, FLEET, json!({})).await?;
+    let names: Vec<String> = (1..=members).map(|number| format!("member{number}")).collect();
+    for (at, name) in names.iter().enumerate() {
+        let region = REGIONS[at % REGIONS.len()];
+        instance(&root, name, json!({NODES: nodes.to_string(), "sim.atoll.io/region": region})).await?;
+    }
+    instance(&root, COMPUTE, json!({NODES: "1", LEASES: "true"})).await?;
+    for name in names.iter().map(String::as_str).chain([FLEET, COMPUTE]) {
+        ready(&root, name).await?;
+    }
+    for (at, name) in names.iter().enumerate() {
+        join(parts, name, REGIONS[at % REGIONS.len()]).await?;
+    }
+    policy(parts).await?;
+    for name in names.iter().take(2) {
+        lend(parts, name).await?;
+    }
+    Ok(())
+}
+
+async fn instance(root: &Endpoint, name: &str, annotations: Value) -> anyhow::Result<()> {
+    let object = json!({
+        "apiVersion": "atoll.io/v1alpha1", "kind": "Instance",
+        "metadata": {"name": name, "annotations": annotations}, "spec": {"type": "Hosted"},
+    });
+    made(root.create(&instances::gvr(), None, &object).await).with_context(|| format!("instance {name}"))
+}
+
+/// Waits until an instance serves.
+async fn ready(root: &Endpoint, name: &str) -> anyhow::Result<()> {
+    let query = format!("fieldSelector=metadata.name%3D{name}");
+    let waiting = async {
+        let mut stream = root.watch(&instances::gvr(), None, &query, "").await?;
+        while let Some(event) = stream.next().await {
+            if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event?
+                && object["status"]["phase"] == "Ready"
+            {
+                return Ok(());
+            }
+        }
+        Err(Status::unavailable("the watch ended"))
+    };
+    tokio::time::timeout(Duration::from_secs(60), waiting).await.with_context(|| format!("instance {name} is not ready after 60 s"))??;
+    Ok(())
+}
+
+async fn join(parts: &Parts, name: &str, region: &str) -> anyhow::Result<()> {
+    let fleet = parts.endpoint(FLEET, "atoll-demo");
+    let Some(member) = parts.hub.instance(name) else { anyhow::bail!("member {name} does not exist") };
+    let cluster = json!({
+        "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": {"name": name},
+        "spec": {"syncMode": "Push", "apiEndpoint": parts.hub.url(&member), "region": region, "provider": "sim"},
+    });
+    made(fleet.create(&Gvr::new("cluster.karmada.io", "v1alpha1", "clusters"), None, &cluster).await)
+        .with_context(|| format!("joining {name}"))
+}
+
+/// One policy that spreads Deployments and what they need, so that the first command shows something.
+async fn policy(parts: &Parts) -> anyhow::Result<()> {
+    let fleet = parts.endpoint(FLEET, "atoll-demo");
+    let policy = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+        "metadata": {"name": "everywhere", "namespace": "default"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}, {"apiVersion": "v1", "kind": "Service"}],
+            "propagateDeps": true,
+            "placement": {
+                "clusterAffinity": {"clusterNames": []},
+                "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"},
+            },
+        },
+    });
+    made(fleet.create(&Gvr::new("policy.karmada.io", "v1alpha1", "propagationpolicies"), Some("default"), &policy).await)
+        .context("the policy of the demonstration")
+}
+
+/// Lends half of a member's nodes to the computing cluster.
+async fn lend(parts: &Parts, name: &str) -> anyhow::Result<()> {
+    let compute = parts.endpoint(COMPUTE, "atoll-demo");
+    let Some(worker) = parts.hub.instance(name) else { anyhow::bail!("member {name} does not exist") };
+    let credentials = parts.hub.credentials(&worker).await?;
+    let config = credentials.kubeconfig("atoll:lessor", &["system:masters".to_owned()], jiff::SignedDuration::from_hours(24 * 365))?;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("{name}-kubeconfig"), "namespace": "kube-system"},
+        "data": {"kubeconfig": base64::engine::general_purpose::STANDARD.encode(config.to_yaml()?)},
+    });
+    made(compute.create(&Gvr::new("", "v1", "secrets"), Some("kube-system"), &secret).await)?;
+    let binding = json!({
+        "apiVersion": "cloud.tencent.com/v1beta1", "kind": "ClusterBinding", "metadata": {"name": name},
+        "spec": {"clusterID": name, "mountNamespace": "leased",
+                 "secretRef": {"name": format!("{name}-kubeconfig"), "namespace": "kube-system"}},
+    });
+    made(compute.create(&Gvr::new("cloud.tencent.com", "v1beta1", "clusterbindings"), None, &binding).await)?;
+    let way = parts.endpoint(name, "atoll-demo");
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "leased"}});
+    made(way.create(&Gvr::new("", "v1", "namespaces"), None, &namespace).await)?;
+    let policy = json!({
+        "apiVersion": "cloud.tencent.com/v1beta1", "kind": "ResourceLeasingPolicy", "metadata": {"name": "half"},
+        "spec": {"cluster": name, "resourceLimits": [
+            {"resource": "cpu", "percent": 50}, {"resource": "memory", "percent": 50}]},
+    });
+    made(way.create(&Gvr::new("cloud.tencent.com", "v1beta1", "resourceleasingpolicies"), None, &policy).await)
+}
+
+/// What is already there was made by an earlier start.
+fn made<T>(result: Result<T, Status>) -> anyhow::Result<()> {
+    match result {
+        Err(status) if status.code != 409 => Err(status.into()),
+        _ => Ok(()),
+    }
+}

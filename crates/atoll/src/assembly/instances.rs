@@ -1,0 +1,237 @@
+//! Instances: the objects in `root` that describe them, and what runs in each.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_apiserver::{ApiService, Hub};
+use atoll_fleet::Fleet;
+use atoll_meta::{Gvr, Status, time};
+use atoll_runtime::{Change, Endpoint, Informer, Patch, Queue, Selection, work};
+use atoll_sim::{Sim, Spec};
+use atoll_store::FeedItem;
+use atoll_vnode::Manager;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+
+use super::members::Members;
+use super::parts::endpoint;
+
+/// Keeps an Instance until what it stands for is gone.
+const FINALIZER: &str = "atoll.io/instance";
+/// Marks an instance as a simulated cluster with this many nodes.
+pub const NODES: &str = "sim.atoll.io/nodes";
+/// Marks an instance as a computing cluster that leases nodes.
+pub const LEASES: &str = "atoll.io/leases";
+/// What keys of Cluster objects begin with.
+const CLUSTERS: &str = "clusters.cluster.karmada.io/";
+/// Deletes an instance although clusters are joined to it.
+const FORCE: &str = "atoll.io/force-delete";
+
+/// The instances of the hub.
+pub struct Instances {
+    hub: Arc<Hub>,
+    service: ApiService,
+    root: Endpoint,
+    stop: CancellationToken,
+    queue: Queue<String>,
+    running: Mutex<HashMap<String, Running>>,
+    informer: Mutex<Option<Arc<Informer>>>,
+}
+
+/// What runs in one instance. Dropping it ends it.
+struct Running {
+    stop: CancellationToken,
+    sim: Option<Sim>,
+    fleet: Option<Fleet>,
+    leases: Option<Manager>,
+}
+
+/// Where Instance objects are.
+pub fn gvr() -> Gvr {
+    Gvr::new("atoll.io", "v1alpha1", "instances")
+}
+
+impl Instances {
+    /// The instances of a hub; nothing runs yet.
+    pub fn new(hub: Arc<Hub>, service: ApiService, stop: CancellationToken) -> Self {
+        let root = endpoint(&service, "root", "atoll-instances");
+        Self { hub, service, root, stop, queue: Queue::default(), running: Mutex::default(), informer: Mutex::default() }
+    }
+
+    /// Follows the Instance objects of `root`.
+    pub async fn start(self: Arc<Self>) -> anyhow::Result<()> {
+        let queue = self.queue.clone();
+        let informer = Informer::start(self.root.clone(), gvr(), Selection::default(), move |change: Change| {
+            queue.add(change.item().object.head.name.to_string());
+        });
+        informer.synced().await;
+        *self.informer.lock() = Some(Arc::new(informer));
+        let (own, queue, stop) = (self.clone(), self.queue.clone(), self.stop.clone());
+        tokio::spawn(work(queue, 4, stop, move |name| {
+            let own = own.clone();
+            async move { own.reconcile(&name).await }
+        }));
+        let (own, stop) = (self.clone(), self.stop.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = own.follow_clusters() => {}
+            }
+        });
+        Ok(())
+    }
+
+    async fn reconcile(self: &Arc<Self>, name: &str) -> Result<Option<Duration>, Status> {
+        let Some(object) = self.root.get_opt(&gvr(), None, name).await? else { return Ok(None) };
+        if !object["metadata"]["deletionTimestamp"].is_null() {
+            return self.finish(name, &object).await;
+        }
+        if object["spec"]["type"] == "External" {
+            return Ok(None);
+        }
+        if !has_finalizer(&object) {
+            let mut list = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+            list.push(FINALIZER.into());
+            let patch = json!({"metadata": {"finalizers": list, "resourceVersion": object["metadata"]["resourceVersion"]}});
+            self.root.patch(&gvr(), None, name, "", Patch::Merge, &patch).await?;
+        }
+        if self.hub.instance(name).is_none() {
+            self.hub.create_instance(name).await?;
+        }
+        self.run(name, &object).await?;
+        self.report(name, &object, "Ready", "Serving", "the instance serves requests").await?;
+        Ok(None)
+    }
+
+    /// Starts what the object asks for and does not run yet.
+    async fn run(self: &Arc<Self>, name: &str, object: &Value) -> Result<(), Status> {
+        if self.running.lock().contains_key(name) {
+            return Ok(());
+        }
+        let stop = self.stop.child_token();
+        let annotations = &object["metadata"]["annotations"];
+        let mut running = Running { stop: stop.clone(), sim: None, fleet: None, leases: None };
+        if let Some(nodes) = annotations[NODES].as_str().and_then(|text| text.parse().ok()) {
+            if let Some(instance) = self.hub.instance(name) {
+                instance.set_features(atoll_apiserver::Features::member());
+            }
+            let spec = Spec { region: text(annotations, "sim.atoll.io/region", "sim-1"), ..Spec::with_nodes(nodes) };
+            let way = endpoint(&self.service, name, "atoll-sim");
+            running.sim = Some(Sim::start(self.hub.clone(), way, name, spec, stop.clone()).await?);
+        }
+        if annotations[LEASES] == "true" {
+            let way = endpoint(&self.service, name, "atoll-vnode");
+            let options = atoll_vnode::Options::new(way, Arc::new(self.members()));
+            running.leases = Some(Manager::start(options, stop.clone()).await);
+        }
+        self.running.lock().insert(name.to_owned(), running);
+        if self.has_clusters(name).await {
+            self.ensure_fleet(name).await;
+        }
+        Ok(())
+    }
+
+    async fn has_clusters(&self, name: &str) -> bool {
+        let Some(instance) = self.hub.instance(name) else { return false };
+        self.hub.snapshot(&instance).await.is_ok_and(|snapshot| snapshot.range(CLUSTERS, None).next().is_some())
+    }
+
+    /// Starts propagation in an instance that has clusters; an instance without costs nothing.
+    async fn ensure_fleet(&self, name: &str) {
+        let stop = match self.running.lock().get(name) {
+            Some(running) if running.fleet.is_none() => running.stop.clone(),
+            _ => return,
+        };
+        let way = endpoint(&self.service, name, "atoll-fleet");
+        let fleet = Fleet::start(atoll_fleet::Options::new(way, Arc::new(self.members())), stop).await;
+        if let Some(running) = self.running.lock().get_mut(name)
+            && running.fleet.is_none()
+        {
+            running.fleet = Some(fleet);
+        }
+    }
+
+    /// Waits for the first cluster of each instance.
+    async fn follow_clusters(self: Arc<Self>) {
+        let mut feed = self.hub.engine().feed();
+        loop {
+            match feed.recv().await {
+                Ok(FeedItem::Changed(id, event)) if event.key.as_str().starts_with(CLUSTERS) && event.current.is_some() => {
+                    if let Some(instance) = self.hub.instance_by_id(id) {
+                        self.ensure_fleet(&instance.name).await;
+                    }
+                }
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => {
+                    for instance in self.hub.instances() {
+                        if self.has_clusters(&instance.name).await {
+                            self.ensure_fleet(&instance.name).await;
+                        }
+                    }
+                }
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    fn members(&self) -> Members {
+        Members { hub: self.hub.clone(), service: self.service.clone() }
+    }
+
+    /// Removes an instance whose object is being deleted.
+    async fn finish(&self, name: &str, object: &Value) -> Result<Option<Duration>, Status> {
+        if !has_finalizer(object) {
+            return Ok(None);
+        }
+        if let Some(instance) = self.hub.instance(name) {
+            let clusters = self.hub.snapshot(&instance).await?.range("clusters.cluster.karmada.io/", None).count();
+            let forced = object["metadata"]["annotations"][FORCE] == "true";
+            if clusters > 0 && !forced {
+                let why = format!("{clusters} clusters are joined; remove them first, or set the annotation {FORCE}");
+                self.report(name, object, "Deleting", "ClustersJoined", &why).await?;
+                return Ok(Some(Duration::from_secs(5)));
+            }
+            if let Some(running) = self.running.lock().remove(name) {
+                running.stop.cancel();
+            }
+            self.hub.drop_instance(name).await?;
+        }
+        let kept: Vec<&Value> =
+            object["metadata"]["finalizers"].as_array().into_iter().flatten().filter(|own| *own != FINALIZER).collect();
+        let patch = json!({"metadata": {"finalizers": kept}});
+        match self.root.patch(&gvr(), None, name, "", Patch::Merge, &patch).await {
+            Err(status) if status.code != 404 => Err(status),
+            _ => Ok(None),
+        }
+    }
+
+    async fn report(&self, name: &str, object: &Value, phase: &str, reason: &str, message: &str) -> Result<(), Status> {
+        let (major, minor, patch) = atoll_apiserver::Options::default().kubernetes_version;
+        let ready = if phase == "Ready" { "True" } else { "False" };
+        let old = &object["status"]["conditions"][0];
+        if object["status"]["phase"] == phase && old["reason"] == reason && old["message"] == message {
+            return Ok(());
+        }
+        let since = if old["status"] == ready { old["lastTransitionTime"].clone() } else { time::format(self.hub.now()).into() };
+        let status = json!({"status": {
+            "phase": phase, "version": format!("v{major}.{minor}.{patch}"),
+            "observedGeneration": object["metadata"]["generation"],
+            "conditions": [{"type": "Ready", "status": ready, "reason": reason, "message": message, "lastTransitionTime": since}],
+        }});
+        match self.root.patch(&gvr(), None, name, "status", Patch::Merge, &status).await {
+            Err(status) if status.code != 404 => Err(status),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn text(annotations: &Value, key: &str, otherwise: &str) -> String {
+    annotations[key].as_str().unwrap_or(otherwise).to_owned()
+}
+
+fn has_finalizer(object: &Value) -> bool {
+    object["metadata"]["finalizers"].as_array().is_some_and(|list| list.iter().any(|own| own == FINALIZER))
+}

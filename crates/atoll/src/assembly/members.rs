@@ -1,0 +1,53 @@
+//! How members and workers are reached: those of this hub without a socket, all others over HTTPS.
+
+use std::sync::Arc;
+
+use atoll_api::kubeocean::ClusterBinding;
+use atoll_apiserver::{ApiService, Hub};
+use atoll_fleet::{MemberResolver, RemoteMembers};
+use atoll_meta::Status;
+use atoll_runtime::Endpoint;
+use atoll_vnode::{KubeconfigResolver, Worker, WorkerResolver};
+use serde_json::Value;
+
+use super::parts::endpoint;
+
+/// Finds ways to members and workers.
+pub struct Members {
+    /// The hub.
+    pub hub: Arc<Hub>,
+    /// Its API.
+    pub service: ApiService,
+}
+
+impl Members {
+    /// The instance of this hub that a URL leads to. Only the transport differs: the same API answers.
+    fn local(&self, url: &str, agent: &str) -> Option<Endpoint> {
+        let root = self.hub.url(&self.hub.root());
+        let name = url.strip_prefix(&root)?.strip_prefix("/instances/")?.trim_end_matches('/');
+        self.hub.instance(name)?;
+        Some(endpoint(&self.service, name, agent))
+    }
+}
+
+#[async_trait::async_trait]
+impl MemberResolver for Members {
+    async fn resolve(&self, cluster: &Value, secret: Option<&Value>) -> Result<Endpoint, Status> {
+        let url = cluster["spec"]["apiEndpoint"].as_str().unwrap_or_default();
+        match self.local(url, "atoll-fleet") {
+            Some(way) => Ok(way),
+            None => RemoteMembers.resolve(cluster, secret).await,
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl WorkerResolver for Members {
+    async fn resolve(&self, binding: &ClusterBinding, kubeconfig: &str) -> Result<Worker, Status> {
+        let url = atoll_pki::Kubeconfig::parse(kubeconfig).and_then(|config| config.access(None)).map(|access| access.server);
+        match url.ok().and_then(|url| self.local(&url, "atoll-vnode")) {
+            Some(way) => Ok(Worker::new(way)),
+            None => WorkerResolver::resolve(&KubeconfigResolver, binding, kubeconfig).await,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Puts a hub together from its parts and runs it.
+//!
+//! [`run`] opens the store and the hub, starts what every hub has (background work, instances),
+//! listens, and then serves until told to stop.
+
+mod demo;
+mod entry;
+mod files;
+mod instances;
+mod members;
+mod parts;
+mod store;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use atoll_apiserver::auth::Keys;
+use atoll_apiserver::{Hub, Identity, Options, Server};
+use atoll_pki::{San, ServerCerts, Validity};
+use tokio_util::sync::CancellationToken;
+
+pub use parts::Parts;
+pub use store::{StoreChoice, open as open_store};
+
+/// What `up` and `serve` need to know.
+pub struct Settings {
+    /// Where objects are kept.
+    pub store: StoreChoice,
+    /// Where keys, kubeconfig and token are.
+    pub data_dir: PathBuf,
+    /// Address of the TLS port.
+    pub listen: SocketAddr,
+    /// Members and nodes of the demonstration.
+    pub demo: Option<(usize, usize)>,
+}
+
+/// Days a serving certificate lasts; it is renewed long before.
+const SERVING_DAYS: u32 = 90;
+
+/// Runs a hub until `stop`.
+pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
+    let started = std::time::Instant::now();
+    std::fs::create_dir_all(&settings.data_dir)
+        .with_context(|| format!("cannot create the data directory {}", settings.data_dir.display()))?;
+    let certs = Arc::new(ServerCerts::default());
+    let tls = atoll_pki::server_config(certs.clone(), &[b"h2", b"http/1.1"])?;
+    // The port first: a taken one must be told before anything is touched.
+    let server = Server::bind(settings.listen, Arc::new(tls)).await?;
+    let address = server.address()?;
+    let engine = store::open(&settings.store).await?;
+    let token = files::token(&settings.data_dir)?;
+    let keys = Keys::default();
+    keys.add_token(&token, Identity::master("atoll:admin"));
+    let options = Options { advertise: Some(address), ..Options::default() };
+    let hub = Hub::open(engine, keys, Arc::new(jiff::Timestamp::now), options).await?;
+    hub.set_url(&format!("https://{address}"));
+    serve_with_own_certificate(&hub, &certs, address)?;
+    tokio::spawn(renew(hub.clone(), certs, address, stop.clone()));
+    let _running = files::Running::note(&settings.data_dir)?;
+    let parts = Parts::new(hub.clone(), stop.clone());
+    parts.start().await?;
+    let serving = tokio::spawn(server.run(entry::Entry::new(&parts), stop.clone()));
+    if let Some((members, nodes)) = settings.demo {
+        demo::ensure(&parts, members, nodes).await?;
+    }
+    files::kubeconfig(&settings.data_dir, &hub, &token)?;
+    eprintln!("atoll is ready at https://{address} after {} ms", started.elapsed().as_millis());
+    eprintln!();
+    eprintln!("  export KUBECONFIG={}", files::absolute(&settings.data_dir.join("kubeconfig")).display());
+    if settings.demo.is_some() {
+        eprint!("{}", demo::HINTS);
+    }
+    stop.cancelled().await;
+    hub.shutdown.cancel();
+    let _ = serving.await;
+    Ok(())
+}
+
+fn serve_with_own_certificate(hub: &Hub, certs: &ServerCerts, address: SocketAddr) -> anyhow::Result<()> {
+    let names: Vec<San> = server_names(address).iter().map(|name| San::new(name)).collect();
+    let validity = Validity::days(hub.now(), SERVING_DAYS);
+    certs.set(None, &hub.keys().own().serving.issue_server(&names, validity)?)?;
+    Ok(())
+}
+
+/// Issues a new serving certificate well before the old one ends.
+async fn renew(hub: Arc<Hub>, certs: Arc<ServerCerts>, address: SocketAddr, stop: CancellationToken) {
+    let pause = std::time::Duration::from_secs(u64::from(SERVING_DAYS) * 86_400 / 3);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        if let Err(error) = serve_with_own_certificate(&hub, &certs, address) {
+            tracing::error!(%error, "serving certificate not renewed");
+        }
+    }
+}
+
+fn server_names(listen: SocketAddr) -> Vec<String> {
+    let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    if !listen.ip().is_unspecified() {
+        names.push(listen.ip().to_string());
+    }
+    names
+}
+

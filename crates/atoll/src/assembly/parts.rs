@@ -1,0 +1,54 @@
+//! The parts of a running hub, and how they are started.
+
+use std::sync::Arc;
+
+use atoll_apiserver::{ApiService, Hub, Identity};
+use atoll_background::Background;
+use atoll_runtime::Endpoint;
+use tokio_util::sync::CancellationToken;
+
+use super::instances::Instances;
+
+/// What runs in the process. Cheap to clone.
+#[derive(Clone)]
+pub struct Parts {
+    /// The hub.
+    pub hub: Arc<Hub>,
+    /// Its API.
+    pub service: ApiService,
+    /// Ends everything.
+    pub stop: CancellationToken,
+    /// The instances and what runs in them.
+    pub instances: Arc<Instances>,
+}
+
+impl Parts {
+    /// Parts around a hub; nothing runs yet.
+    pub fn new(hub: Arc<Hub>, stop: CancellationToken) -> Self {
+        let service = ApiService::new(hub.clone());
+        let instances = Arc::new(Instances::new(hub.clone(), service.clone(), stop.clone()));
+        Self { hub, service, stop, instances }
+    }
+
+    /// Starts what every hub has.
+    pub async fn start(&self) -> anyhow::Result<()> {
+        self.hub.add_native(|instance| &*instance.name == "root", atoll_api::crds(atoll_api::CrdSet::Atoll)).await?;
+        self.hub.add_native(|instance| &*instance.name != "root", atoll_api::crds(atoll_api::CrdSet::Karmada)).await?;
+        self.hub.add_native(|instance| &*instance.name != "root", atoll_api::crds(atoll_api::CrdSet::Kubeocean)).await?;
+        Background::start(self.hub.clone(), &self.hub.keys().own().serving.cert_pem(), self.stop.clone());
+        self.instances.clone().start().await
+    }
+
+    /// A way to an instance with all rights, for parts of the hub itself.
+    pub fn endpoint(&self, instance: &str, agent: &str) -> Endpoint {
+        endpoint(&self.service, instance, agent)
+    }
+}
+
+/// A way to an instance with all rights, for parts of the hub itself.
+pub fn endpoint(service: &ApiService, instance: &str, agent: &str) -> Endpoint {
+    let identity = Identity::master(&format!("system:atoll:{agent}"));
+    Endpoint::in_process(service.clone(), instance, agent, move |extensions| {
+        extensions.insert(identity.clone());
+    })
+}

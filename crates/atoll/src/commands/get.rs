@@ -1,0 +1,182 @@
+//! `atoll get`: objects of all members at once.
+
+use atoll_meta::Gvr;
+use atoll_runtime::Endpoint;
+use clap::Args;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::access::{Access, block_on, told};
+use super::output::{self, Format};
+
+/// List objects of all members of an instance.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  atoll get pods -A\n  atoll get deployments -n shop -l app=web -o wide\n  atoll get nodes --clusters member1,member2")]
+pub struct Get {
+    /// Resource: plural, singular, short name or `resource.group`
+    resource: String,
+    /// Name of one object
+    name: Option<String>,
+    /// Namespace
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+    /// All namespaces
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+    /// Label selector
+    #[arg(short = 'l', long, default_value = "")]
+    selector: String,
+    /// Only these members, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    clusters: Vec<String>,
+    /// Form of the output
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    access: Access,
+}
+
+/// A resource as discovery describes it.
+pub struct Resource {
+    /// Where it is.
+    pub gvr: Gvr,
+    /// Its kind.
+    pub kind: String,
+    /// Whether it lives in namespaces.
+    pub namespaced: bool,
+}
+
+impl Get {
+    /// Runs it.
+    pub fn run(self) -> anyhow::Result<()> {
+        block_on(async move {
+            let fleet = self.access.endpoint("fleet").await?;
+            let resource = find(&fleet, &self.resource).await?;
+            let mut names = members(&fleet).await?;
+            if !self.clusters.is_empty() {
+                names.retain(|name| self.clusters.contains(name));
+            }
+            let path = self.path(&resource);
+            let answers = futures::future::join_all(names.iter().map(|name| self.ask(&fleet, name, &path))).await;
+            let mut tables: Vec<(&str, Value)> = Vec::new();
+            let mut failed = false;
+            for (name, answer) in names.iter().zip(answers) {
+                match answer {
+                    Ok(value) => tables.push((name, value)),
+                    Err(status) if status.code == 404 && self.name.is_some() => {}
+                    Err(status) => {
+                        failed = true;
+                        eprintln!("{name}: {status}");
+                    }
+                }
+            }
+            self.print(&tables)?;
+            if failed { anyhow::bail!("some members did not answer") } else { Ok(()) }
+        })
+    }
+
+    fn path(&self, resource: &Resource) -> String {
+        let namespace = (resource.namespaced && !self.all_namespaces).then_some(self.namespace.as_str());
+        let mut path = resource.gvr.path(namespace, self.name.as_deref());
+        if !self.selector.is_empty() {
+            path.push_str("?labelSelector=");
+            path.push_str(&encode(&self.selector));
+        }
+        path
+    }
+
+    async fn ask(&self, fleet: &Endpoint, member: &str, path: &str) -> Result<Value, atoll_meta::Status> {
+        let accept = match self.output {
+            Format::Table | Format::Wide => "application/json;as=Table;v=v1;g=meta.k8s.io",
+            Format::Json | Format::Yaml => "application/json",
+        };
+        let request = http::Request::builder()
+            .method(Method::GET)
+            .uri(format!("/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy{path}"))
+            .header("accept", accept)
+            .body(bytes::Bytes::new())
+            .map_err(|error| atoll_meta::Status::bad_request(error.to_string()))?;
+        let answer = fleet.transport().send(request).await?;
+        let code = answer.status().as_u16();
+        let body = atoll_runtime::collect(answer.into_body()).await?;
+        if code >= 400 {
+            return Err(atoll_meta::Status::from_json(code, &body));
+        }
+        serde_json::from_slice(&body).map_err(|error| atoll_meta::Status::internal(error))
+    }
+
+    fn print(&self, tables: &[(&str, Value)]) -> anyhow::Result<()> {
+        let items: Vec<Value> = tables
+            .iter()
+            .flat_map(|(name, value)| {
+                let list = match value.get("items") {
+                    Some(Value::Array(items)) => items.clone(),
+                    _ => vec![value.clone()],
+                };
+                list.into_iter().map(|item| json!({"cluster": name, "object": item}))
+            })
+            .collect();
+        if output::tree(self.output, &Value::Array(items))? {
+            return Ok(());
+        }
+        let named: Vec<(Option<&str>, &Value)> = tables.iter().map(|(name, table)| (Some(*name), table)).collect();
+        if named.iter().all(|(_, table)| table["rows"].as_array().is_none_or(Vec::is_empty)) {
+            eprintln!("no resources found");
+            return Ok(());
+        }
+        output::server_table(&named, self.output == Format::Wide);
+        Ok(())
+    }
+}
+
+/// Names of the members of an instance.
+pub async fn members(fleet: &Endpoint) -> anyhow::Result<Vec<String>> {
+    let clusters = fleet.list(&Gvr::new("cluster.karmada.io", "v1alpha1", "clusters"), None, "").await.map_err(told)?;
+    Ok(clusters.items.iter().filter_map(|item| item["metadata"]["name"].as_str()).map(ToOwned::to_owned).collect())
+}
+
+/// Finds a resource by any of its names.
+pub async fn find(endpoint: &Endpoint, word: &str) -> anyhow::Result<Resource> {
+    let (name, group) = word.split_once('.').map_or((word, None), |(name, group)| (name, Some(group)));
+    let name = name.to_lowercase();
+    let mut versions = vec![("".to_owned(), "v1".to_owned())];
+    let groups = endpoint.get_path("/apis").await.map_err(told)?;
+    for item in groups["groups"].as_array().into_iter().flatten() {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        versions.push((text(&item["name"]), text(&item["preferredVersion"]["version"])));
+    }
+    for (api_group, version) in versions {
+        if group.is_some_and(|wanted| wanted != api_group) {
+            continue;
+        }
+        let path = if api_group.is_empty() { format!("/api/{version}") } else { format!("/apis/{api_group}/{version}") };
+        let Ok(list) = endpoint.get_path(&path).await else { continue };
+        for item in list["resources"].as_array().into_iter().flatten() {
+            let plural = item["name"].as_str().unwrap_or_default();
+            let short = item["shortNames"].as_array().into_iter().flatten().any(|short| short == name.as_str());
+            let kind = item["kind"].as_str().unwrap_or_default();
+            let fits = plural == name || item["singularName"] == name.as_str() || short || kind.to_lowercase() == name;
+            if fits && !plural.contains('/') {
+                return Ok(Resource {
+                    gvr: Gvr::new(&api_group, &version, plural),
+                    kind: kind.to_owned(),
+                    namespaced: item["namespaced"] == true,
+                });
+            }
+        }
+    }
+    anyhow::bail!("the server does not know a resource {word:?}")
+}
+
+/// Percent-encodes a query value.
+pub fn encode(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}

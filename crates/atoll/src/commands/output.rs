@@ -1,0 +1,105 @@
+//! What commands print: data on stdout, in the form that was asked for.
+
+use std::io::Write as _;
+
+use clap::ValueEnum;
+use serde_json::Value;
+
+/// The form of the output.
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub enum Format {
+    /// A table.
+    #[default]
+    Table,
+    /// A table with more columns.
+    Wide,
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+}
+
+/// Prints a tree as JSON or YAML; `false` when a table is wanted.
+pub fn tree(format: Format, value: &Value) -> anyhow::Result<bool> {
+    match format {
+        Format::Json => line(&serde_json::to_string_pretty(value)?),
+        Format::Yaml => line(serde_saphyr::to_string(value)?.trim_end()),
+        Format::Table | Format::Wide => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Prints one line; a closed pipe (`| head`) is not an error.
+pub fn line(text: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
+}
+
+/// Prints rows under headers, as wide as they need.
+pub fn table(headers: &[&str], rows: &[Vec<String>]) {
+    let mut widths: Vec<usize> = headers.iter().map(|header| header.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let print = |cells: Vec<&str>| {
+        let mut text = String::new();
+        for (at, cell) in cells.iter().enumerate() {
+            text.push_str(cell);
+            if at + 1 < cells.len() {
+                text.push_str(&" ".repeat(widths[at] - cell.chars().count() + 3));
+            }
+        }
+        line(text.trim_end());
+    };
+    print(headers.to_vec());
+    for row in rows {
+        print(row.iter().map(String::as_str).collect());
+    }
+}
+
+/// A server's Table, printed like kubectl does; `wide` adds the columns of lower priority.
+pub fn server_table(tables: &[(Option<&str>, &Value)], wide: bool) {
+    let Some((_, first)) = tables.iter().find(|(_, table)| table["columnDefinitions"].is_array()) else { return };
+    let columns: Vec<(usize, String)> = first["columnDefinitions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+        .filter(|(_, column)| wide || column["priority"].as_i64().unwrap_or_default() == 0)
+        .map(|(at, column)| (at, column["name"].as_str().unwrap_or_default().to_uppercase()))
+        .collect();
+    let named = tables.iter().any(|(name, _)| name.is_some());
+    let mut headers: Vec<&str> = columns.iter().map(|(_, name)| name.as_str()).collect();
+    let namespaced = tables.iter().any(|(_, table)| {
+        table["rows"].as_array().into_iter().flatten().any(|row| row["object"]["metadata"]["namespace"].is_string())
+    });
+    if namespaced {
+        headers.insert(0, "NAMESPACE");
+    }
+    if named {
+        headers.insert(0, "CLUSTER");
+    }
+    let mut rows = Vec::new();
+    for (name, table) in tables {
+        for row in table["rows"].as_array().into_iter().flatten() {
+            let mut cells: Vec<String> = columns.iter().map(|(at, _)| cell(&row["cells"][*at])).collect();
+            if namespaced {
+                cells.insert(0, cell(&row["object"]["metadata"]["namespace"]));
+            }
+            if named {
+                cells.insert(0, name.unwrap_or_default().to_owned());
+            }
+            rows.push(cells);
+        }
+    }
+    self::table(&headers, &rows);
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
