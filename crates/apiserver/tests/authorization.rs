@@ -204,6 +204,9 @@ async fn signing_requests_bear_the_name_of_who_asks_and_are_signed_when_approved
     assert_eq!(refused.code, 403, "{}", refused.text);
     assert!(refused.message().ends_with("user not permitted to approve requests with signerName \"kubernetes.io/kube-apiserver-client\""));
     let refused = hub.call(&jane, "PATCH", &format!("{CSRS}/one/status"), json!({"status": {"certificate": STANDARD.encode("x")}})).await;
+    assert_eq!(refused.code, 422, "{}", refused.text);
+    let forged = hub.hub.credentials(&hub.hub.root()).await.unwrap().certificate("x", &[], jiff::SignedDuration::from_hours(1)).unwrap();
+    let refused = hub.call(&jane, "PATCH", &format!("{CSRS}/one/status"), json!({"status": {"certificate": STANDARD.encode(forged.cert)}})).await;
     assert_eq!(refused.code, 403, "{}", refused.text);
     let sneaky = hub.call(&Who::Master, "PATCH", &format!("{CSRS}/one/status"), approve.clone()).await;
     assert_eq!(sneaky.code, 422, "approval has its own endpoint");

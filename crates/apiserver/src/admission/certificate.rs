@@ -4,7 +4,7 @@ use atoll_meta::{FieldError, FieldPath, Status};
 use serde_json::{Map, Value, json};
 
 use super::{Operation, Review};
-use crate::auth::{self, Attributes, authorize, signing};
+use crate::auth::{self, Attributes, authorize, signing, vault};
 use crate::request::Verb;
 
 const GROUP: &str = "certificates.k8s.io";
@@ -100,6 +100,7 @@ pub async fn check(review: &Review<'_>, object: &mut Value) -> Result<(), Status
             sign(review, object).await
         }
         (Operation::Update, "status") => {
+            check_certificate(review, object)?;
             let changed = review.old.is_none_or(|old| old["status"] != object["status"]);
             if changed {
                 permitted(review, object, "sign").await?;
@@ -108,6 +109,17 @@ pub async fn check(review: &Review<'_>, object: &mut Value) -> Result<(), Status
         }
         _ => Ok(()),
     }
+}
+
+/// A signer delivers certificates, not just bytes.
+fn check_certificate(review: &Review<'_>, object: &Value) -> Result<(), Status> {
+    let text = vault::text(&object["status"]["certificate"]).unwrap_or_default();
+    let given = object["status"]["certificate"].as_str().is_some_and(|given| !given.is_empty());
+    if !given || atoll_pki::validity_of(&text).is_ok() {
+        return Ok(());
+    }
+    let why = "must contain at least one CERTIFICATE PEM block";
+    Err(review.call.kind.invalid_field(&review.name, "status.certificate", "<certificate data>", why))
 }
 
 /// Nobody asks for a certificate that may do everything.

@@ -21,7 +21,7 @@ pub(crate) mod rbac;
 mod review;
 pub(crate) mod signing;
 mod token;
-mod vault;
+pub(crate) mod vault;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -68,7 +68,13 @@ fn decode(call: &Call, body: &[u8]) -> Result<Value, Status> {
         match request[field].as_str().unwrap_or_default() {
             "" => request[field] = expected.into(),
             given if given == expected => {}
-            given => return Err(Status::bad_request(format!("{field} {given:?} cannot be handled as a TokenRequest"))),
+            _ => {
+                let text = |field: &str| request[field].as_str().unwrap_or_default();
+                let (kind, version) = (text("kind"), text("apiVersion"));
+                return Err(Status::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a TokenRequest: no kind {kind:?} is registered for version {version:?}"
+                )));
+            }
         }
     }
     let name = request["metadata"]["name"].as_str().unwrap_or_default();
