@@ -9,11 +9,12 @@ use crate::call::Call;
 use crate::negotiate::Media;
 use crate::query::FieldValidation;
 
-/// Parses a body in any language we read. The second part lists duplicate fields.
+/// Parses a body in any language we read. The second part lists what is wrong with it all the same, such as
+/// duplicate fields.
 pub fn parse(media: Media, body: &[u8]) -> Result<(Value, Vec<String>), Status> {
     match media {
         Media::Json => parse_json(body),
-        Media::Yaml => Ok((yaml(body)?, Vec::new())),
+        Media::Yaml => yaml(body).map(|(value, fault)| (value, fault.into_iter().collect())),
         Media::Protobuf => {
             let decoded = proto::decode(body).map_err(|error| Status::bad_request(error.to_string()))?;
             let mut object = decoded.object;
@@ -26,17 +27,31 @@ pub fn parse(media: Media, body: &[u8]) -> Result<(Value, Vec<String>), Status> 
     }
 }
 
-/// Parses JSON; clients also send YAML under the name of JSON, as the original tolerates.
+/// Parses JSON and names duplicate fields.
 pub fn parse_json(body: &[u8]) -> Result<(Value, Vec<String>), Status> {
-    duplicate::parse_strict(body).map_err(|error| {
+    let (value, duplicates) = duplicate::parse_strict(body).map_err(|error| {
         Status::bad_request(format!("the object provided is unrecognized (must be of type object): couldn't get version/kind; json parse error: {error}"))
-    })
+    })?;
+    Ok((value, duplicates.into_iter().map(|path| format!("duplicate field {path:?}")).collect()))
 }
 
-/// Parses YAML.
-pub fn yaml(body: &[u8]) -> Result<Value, Status> {
+/// Parses YAML; the last of equal keys wins, and the first repeated one is named.
+pub fn yaml(body: &[u8]) -> Result<(Value, Option<String>), Status> {
+    use serde_saphyr::{DuplicateKeyPolicy, Error};
     let text = std::str::from_utf8(body).map_err(|error| Status::bad_request(format!("yaml: {error}")))?;
-    serde_saphyr::from_str(text).map_err(|error| Status::bad_request(format!("error converting YAML to JSON: yaml: {error}")))
+    let read = |policy| serde_saphyr::from_str_with_options::<Value>(text, serde_saphyr::options! { duplicate_keys: policy });
+    let unreadable = |error: Error| Status::bad_request(format!("error converting YAML to JSON: yaml: {}", error.without_snippet()));
+    match read(DuplicateKeyPolicy::Error) {
+        Ok(value) => Ok((value, None)),
+        Err(error) => match error.without_snippet() {
+            Error::DuplicateMappingKey { key, location } => {
+                let key = key.as_deref().unwrap_or_default();
+                let fault = format!("yaml: unmarshal errors:\n  line {}: key {key:?} already set in map", location.line());
+                Ok((read(DuplicateKeyPolicy::LastWins).map_err(unreadable)?, Some(fault)))
+            }
+            _ => Err(unreadable(error)),
+        },
+    }
 }
 
 impl Call {
@@ -46,9 +61,10 @@ impl Call {
         if media == Media::Protobuf && self.kind.custom().is_some() {
             return Err(crate::negotiate::unsupported(&["application/json", "application/yaml"], ""));
         }
-        let (mut object, duplicates) = parse(media, body)?;
+        let (mut object, faults) = parse(media, body)?;
         self.check_type(&mut object)?;
-        self.conform(&mut object, duplicates, "")?;
+        let ordered = media == Media::Json && self.kind.custom().is_none();
+        self.conform(&mut object, faults, ordered.then_some(body), "")?;
         Ok(object)
     }
 
@@ -84,10 +100,11 @@ impl Call {
         Ok(())
     }
 
-    /// Checks types, deals with unknown and duplicate fields, applies defaults. `from` names the source in messages.
-    pub fn conform(&self, object: &mut Value, duplicates: Vec<String>, from: &str) -> Result<(), Status> {
+    /// Checks types, deals with unknown and repeated fields, applies defaults. `text` is given where
+    /// faults are told in the order of the text, `from` is the patch the object comes from.
+    pub fn conform(&self, object: &mut Value, faults: Vec<String>, text: Option<&[u8]>, from: &str) -> Result<(), Status> {
         let validation = self.query.field_validation()?;
-        let mut problems: Vec<String> = duplicates.into_iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+        let mut problems = faults;
         let unknown = match self.kind.custom() {
             Some(custom) => custom.prune(object),
             None => {
@@ -102,6 +119,9 @@ impl Call {
             }
         };
         problems.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
+        if let (Some(text), true) = (text, problems.len() > 1) {
+            duplicate::in_order_of(text, &mut problems);
+        }
         if !problems.is_empty() {
             match validation {
                 FieldValidation::Ignore => {}

@@ -1,5 +1,6 @@
 //! `/openapi/v2`: the older document, made from the newer ones for clients that still ask for it.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use atoll_builtin::openapi::{document_at, document_paths};
@@ -10,6 +11,7 @@ use serde_json::{Map, Value, json};
 struct Base {
     paths: Vec<u8>,
     definitions: Vec<u8>,
+    names: HashSet<String>,
 }
 
 static BASE: LazyLock<Base> = LazyLock::new(|| {
@@ -20,7 +22,8 @@ static BASE: LazyLock<Base> = LazyLock::new(|| {
             convert(&bytes, &mut paths, &mut definitions);
         }
     }
-    Base { paths: entries(&paths), definitions: entries(&definitions) }
+    let names = definitions.keys().cloned().collect();
+    Base { paths: entries(&paths), definitions: entries(&definitions), names }
 });
 
 /// The document of an instance; `custom` are the v3 documents of its own kinds.
@@ -30,6 +33,8 @@ pub fn document(custom: &[Bytes]) -> Vec<u8> {
     for bytes in custom {
         convert(bytes, &mut paths, &mut definitions);
     }
+    // Documents repeat the types they use, and a name may stand only once.
+    definitions.retain(|name, _| !BASE.names.contains(name));
     let mut out = Vec::with_capacity(BASE.paths.len() + BASE.definitions.len() + 4096);
     out.extend_from_slice(br#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"unversioned"},"paths":{"#);
     join(&mut out, &BASE.paths, &entries(&paths));

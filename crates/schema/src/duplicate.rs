@@ -37,6 +37,91 @@ pub fn whole_numbers(value: &mut Value) {
     }
 }
 
+/// Sorts complaints such as `unknown field "a.b"` and `duplicate field "a.b"` by where the JSON text
+/// gives rise to them. What is repeated inside an unknown field was never looked at and goes.
+pub fn in_order_of(bytes: &[u8], complaints: &mut Vec<String>) {
+    let mut keys = Vec::new();
+    let mut parser = serde_json::Deserializer::from_slice(bytes);
+    // Text that does not parse has no order; it was refused before.
+    let _ = Keys { trail: &Trail::Start(""), keys: &mut keys }.deserialize(&mut parser);
+    let path = |complaint: &str| complaint.split('"').nth(1).unwrap_or_default().to_owned();
+    let unknown: Vec<String> = complaints.iter().filter(|own| own.starts_with("unknown")).map(|own| path(own)).collect();
+    complaints.retain(|own| {
+        let path = path(own);
+        !unknown.iter().any(|above| path.strip_prefix(above).is_some_and(|rest| rest.starts_with(['.', '['])))
+    });
+    complaints.sort_by_cached_key(|own| {
+        let path = path(own);
+        let nth = usize::from(own.starts_with("duplicate"));
+        keys.iter().enumerate().filter(|(_, key)| **key == path).nth(nth).map_or(usize::MAX, |(at, _)| at)
+    });
+}
+
+/// Notes the path of every key in the order of the text.
+struct Keys<'a> {
+    trail: &'a Trail<'a>,
+    keys: &'a mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Keys<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Keys<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any valid JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+        for at in 0.. {
+            let trail = Trail::Index(self.trail, at);
+            if access.next_element_seed(Keys { trail: &trail, keys: self.keys })?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+        while let Some(key) = access.next_key::<String>()? {
+            let trail = Trail::Field(self.trail, &key);
+            self.keys.push(trail.dotted());
+            access.next_value_seed(Keys { trail: &trail, keys: self.keys })?;
+        }
+        Ok(())
+    }
+}
+
 struct Node<'a> {
     trail: &'a Trail<'a>,
     duplicates: &'a mut Vec<String>,
@@ -126,6 +211,14 @@ mod tests {
         let (value, duplicates) = parse_strict(text).unwrap();
         assert_eq!(value, json!({"a": "two", "b": {"c": 3}, "l": [{"x": 1}, {"y": 2}]}));
         assert_eq!(duplicates, ["b.c", "l[1].y", "a"]);
+    }
+
+    #[test]
+    fn complaints_follow_the_text() {
+        let text = br#"{"z":{"u":{"k":1,"k":2},"r":1,"r":2},"a":[{"u":1}]}"#;
+        let mut complaints: Vec<String> = ["duplicate field \"z.u.k\"", "duplicate field \"z.r\"", "unknown field \"a[0].u\"", "unknown field \"z.u\""].map(str::to_owned).into();
+        in_order_of(text, &mut complaints);
+        assert_eq!(complaints, ["unknown field \"z.u\"", "duplicate field \"z.r\"", "unknown field \"a[0].u\""]);
     }
 
     #[test]
