@@ -90,6 +90,10 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, mut tree: Value
     }
     if let Some(patch) = claim::patch(&tree, Some(&policy.claim())) {
         tree = core.instance.patch(&watched.info.gvr, key.in_namespace(), &key.name, "", Patch::Merge, &patch).await?;
+        // Works are made from what the cache holds; without the claim they would be made twice.
+        if let Some(item) = atoll_runtime::Item::of(&tree) {
+            watched.cache().put_if_newer(item);
+        }
     }
     let existing = core.binding(&key.binding());
     if policy.is_lazy() && !touched {

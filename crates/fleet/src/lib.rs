@@ -10,6 +10,7 @@
 //! [`decision`], [`overrides`], [`work`], [`merge`], [`aggregate`]); the controllers around
 //! them only gather what those need and write what they say.
 
+mod admission;
 pub mod aggregate;
 pub mod binding;
 pub mod claim;
@@ -24,6 +25,7 @@ mod execute;
 mod fleet;
 pub mod gvr;
 mod install;
+mod join;
 pub mod keys;
 pub mod member;
 pub mod merge;
@@ -32,6 +34,7 @@ mod options;
 pub mod overrides;
 pub mod policy;
 mod probe;
+mod proxy;
 pub mod prune;
 mod render;
 mod report;
@@ -41,5 +44,8 @@ pub mod templates;
 pub mod work;
 
 pub use fleet::Fleet;
-pub use install::definitions;
+pub use admission::admission;
+pub use install::{definitions, install, native_definitions, objects};
+pub use join::{JoinOptions, join, unjoin};
+pub use proxy::{Neighbours, cluster_proxy};
 pub use options::{Clock, MemberResolver, NamedMembers, Options, RemoteMembers, config};

@@ -20,35 +20,37 @@ pub fn prune(manifest: &mut Value) {
     if let Some(map) = manifest.as_object_mut() {
         map.remove("status");
     }
-    if let Some(meta) = manifest["metadata"].as_object_mut() {
+    if let Some(meta) = manifest.pointer_mut("/metadata").and_then(Value::as_object_mut) {
         for field in META {
             meta.remove(field);
         }
     }
     let group = atoll_meta::split_api_version(manifest["apiVersion"].as_str().unwrap_or_default()).0.to_owned();
-    match (group.as_str(), manifest["kind"].as_str().unwrap_or_default()) {
+    let kind = manifest["kind"].as_str().unwrap_or_default().to_owned();
+    match (group.as_str(), kind.as_str()) {
         ("apps", "Deployment") => remove(
-            &mut manifest["metadata"]["annotations"],
+            manifest,
+            "/metadata/annotations",
             &["deployment.kubernetes.io/revision", "deployment.kubernetes.io/revision-history", "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"],
         ),
         ("batch", "Job") => job(manifest),
         ("", "ServiceAccount") => service_account(manifest),
         ("", "Service") if manifest["spec"]["clusterIP"] != "None" => {
-            remove(&mut manifest["spec"], &["clusterIP", "clusterIPs"]);
+            remove(manifest, "/spec", &["clusterIP", "clusterIPs"]);
         }
         ("", "Secret") if manifest["type"] == "kubernetes.io/service-account-token" => {
             if let Some(map) = manifest.as_object_mut() {
                 map.remove("data");
             }
-            remove(&mut manifest["metadata"]["annotations"], &["kubernetes.io/service-account.uid"]);
+            remove(manifest, "/metadata/annotations", &["kubernetes.io/service-account.uid"]);
         }
         ("", "PersistentVolumeClaim") => {
-            remove(&mut manifest["metadata"]["annotations"], &["volume.kubernetes.io/selected-node"]);
+            remove(manifest, "/metadata/annotations", &["volume.kubernetes.io/selected-node"]);
         }
         _ => {}
     }
-    // Indexing for writing leaves nulls where there was nothing.
-    if let Some(meta) = manifest["metadata"].as_object_mut() {
+    // What became empty is left out.
+    if let Some(meta) = manifest.pointer_mut("/metadata").and_then(Value::as_object_mut) {
         for field in ["annotations", "labels"] {
             if meta.get(field).is_some_and(|value| value.is_null() || value.as_object().is_some_and(Map::is_empty)) {
                 meta.remove(field);
@@ -57,8 +59,8 @@ pub fn prune(manifest: &mut Value) {
     }
 }
 
-fn remove(place: &mut Value, keys: &[&str]) {
-    if let Some(map) = place.as_object_mut() {
+fn remove(manifest: &mut Value, pointer: &str, keys: &[&str]) {
+    if let Some(map) = manifest.pointer_mut(pointer).and_then(Value::as_object_mut) {
         for key in keys {
             map.remove(*key);
         }
@@ -67,13 +69,11 @@ fn remove(place: &mut Value, keys: &[&str]) {
 
 fn job(manifest: &mut Value) {
     if manifest["spec"]["manualSelector"] != true {
-        remove(&mut manifest["spec"], &["selector"]);
+        remove(manifest, "/spec", &["selector"]);
         let labels = ["controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"];
-        if let Some(place) = manifest.pointer_mut("/spec/template/metadata/labels") {
-            remove(place, &labels);
-        }
+        remove(manifest, "/spec/template/metadata/labels", &labels);
     }
-    remove(&mut manifest["spec"], &["ttlSecondsAfterFinished"]);
+    remove(manifest, "/spec", &["ttlSecondsAfterFinished"]);
 }
 
 /// Token secrets of the template's own account mean nothing elsewhere.

@@ -193,3 +193,32 @@ async fn a_restart_changes_nothing_and_catches_up() {
     let after = world.member("m1").get(&deployments(), NS, "web").await.unwrap();
     assert_eq!(after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"], "nothing was written again");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_breaks_a_rule_is_refused_and_what_is_protected_stays() {
+    let world = World::start(1).await;
+    let bad = policy("bad", json!({"placement": {"spreadConstraints": [{"spreadByField": "region"}]}}));
+    let refusal = world.instance.create(&policies(), NS, &bad).await.unwrap_err();
+    assert_eq!(refusal.code, 422, "{refusal}");
+    world.instance.create(&policies(), NS, &policy("p", json!({}))).await.unwrap();
+    let mut protected = deployment("web", 1);
+    protected["metadata"]["labels"]["resourcetemplate.karmada.io/deletion-protected"] = "Always".into();
+    world.instance.create(&deployments(), NS, &protected).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |_| true).await;
+    let refusal = world.instance.delete(&deployments(), NS, "web", &Value::Null).await.unwrap_err();
+    assert_eq!(refusal.code, 403, "{refusal}");
+    let free = json!({"metadata": {"labels": {"resourcetemplate.karmada.io/deletion-protected": null}}});
+    world.instance.patch(&deployments(), NS, "web", "", Patch::Merge, &free).await.unwrap();
+    world.instance.delete(&deployments(), NS, "web", &Value::Null).await.unwrap();
+    world.not_in_member("m1", &deployments(), "web").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_is_reached_through_the_instance_under_the_callers_name() {
+    let world = World::start(1).await;
+    let path = "/apis/cluster.karmada.io/v1alpha1/clusters/m1/proxy/api/v1/namespaces";
+    let list = world.instance.get_path(path).await.unwrap();
+    assert!(list["items"].as_array().unwrap().iter().any(|namespace| namespace["metadata"]["name"] == "kube-system"));
+    let absent = world.instance.get_path("/apis/cluster.karmada.io/v1alpha1/clusters/none/proxy/api").await.unwrap_err();
+    assert_eq!(absent.code, 404);
+}

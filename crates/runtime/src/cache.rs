@@ -112,6 +112,24 @@ impl Cache {
         old
     }
 
+    /// Puts an object that a write has just answered with, unless a later state is known; the
+    /// informer then takes its event as seen.
+    pub fn put_if_newer(&self, item: Item) {
+        let number = |item: &Item| item.revision.parse::<u64>().unwrap_or_default();
+        let mut inner = self.inner.write();
+        let key = item.key();
+        // An object that is gone by now must not come back.
+        let Some(old) = inner.items.get(&key).cloned() else { return };
+        if number(&old) >= number(&item) {
+            return;
+        }
+        inner.items.insert(key.clone(), item.clone());
+        inner.unown(&key, &old);
+        for owner in &item.object.head.owners {
+            inner.owned.entry(owner.uid.clone()).or_default().insert(key.clone());
+        }
+    }
+
     /// Removes an object.
     pub fn remove(&self, key: &str) -> Option<Item> {
         let mut inner = self.inner.write();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_apiserver::{ApiService, Hub, Identity, Options as HubOptions};
-use atoll_fleet::{Fleet, NamedMembers, Options, definitions};
+use atoll_fleet::{Fleet, NamedMembers, Options, admission, cluster_proxy, install, native_definitions};
 use atoll_meta::Gvr;
 use atoll_runtime::Endpoint;
 use atoll_store::MemoryEngine;
@@ -66,10 +66,12 @@ impl World {
     pub async fn new(members: usize) -> Self {
         let hub = open_hub().await;
         hub.create_instance("fleet").await.unwrap();
+        hub.add_native(|instance| &*instance.name == "fleet", native_definitions()).await.unwrap();
+        hub.add_admission(admission());
+        let neighbours = |cluster: &atoll_api::cluster::Cluster| cluster.metadata.name.clone();
+        hub.add_connector("cluster.karmada.io", "clusters", "proxy", cluster_proxy(Arc::new(neighbours)));
         let instance = endpoint(&hub, "fleet");
-        for definition in definitions() {
-            instance.create(&Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions"), None, &definition).await.unwrap();
-        }
+        install(&instance).await.unwrap();
         let mut all = Vec::new();
         for number in 1..=members {
             let name = format!("m{number}");
@@ -169,5 +171,5 @@ pub fn policy(name: &str, more: Value) -> Value {
     let mut spec = json!({"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}]});
     atoll_patch::merge_patch(&mut spec, &more);
     json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
-           "metadata": {"name": name, "namespace": "default", "finalizers": ["karmada.io/propagation-policy-controller"]}, "spec": spec})
+           "metadata": {"name": name, "namespace": "default"}, "spec": spec})
 }

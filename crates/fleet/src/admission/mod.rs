@@ -1,0 +1,145 @@
+//! Defaults and rules for the kinds of a fleet, applied inside the server: what breaks them is not stored.
+
+mod cluster;
+mod overrides;
+mod policy;
+mod rest;
+
+use std::sync::Arc;
+
+use atoll_api::words::{ALWAYS, label};
+use atoll_apiserver::{Admission, Operation, Review};
+use atoll_meta::{FieldError, FieldPath, Status, name};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::core::fresh_id;
+
+/// Defaults and rules for all instances that serve the kinds of a fleet.
+pub fn admission() -> Arc<dyn Admission> {
+    Arc::new(Rules)
+}
+
+struct Rules;
+
+/// Whether the instance of a request is one of a fleet.
+fn is_fleet(review: &Review<'_>) -> bool {
+    review.call.instance.kind("cluster.karmada.io", "v1alpha1", "clusters").is_some()
+}
+
+fn resource<'a>(review: &'a Review<'_>) -> (&'a str, &'a str) {
+    (&review.call.kind.group, &review.call.kind.plural)
+}
+
+#[async_trait::async_trait]
+impl Admission for Rules {
+    async fn mutate(&self, review: &Review<'_>, object: &mut Value) -> Result<(), Status> {
+        let writes = matches!(review.operation, Operation::Create | Operation::Update);
+        if !writes || !review.subresource.is_empty() || !review.call.kind.group.ends_with("karmada.io") {
+            return Ok(());
+        }
+        let create = review.operation == Operation::Create;
+        let namespace = review.call.target.namespace.as_str();
+        match resource(review) {
+            ("policy.karmada.io", "propagationpolicies") => policy::default(object, Some(namespace), create, fresh_id),
+            ("policy.karmada.io", "clusterpropagationpolicies") => policy::default(object, None, create, fresh_id),
+            ("policy.karmada.io", "overridepolicies") => overrides::default(object, namespace),
+            ("cluster.karmada.io", "clusters") => cluster::default(object, &atoll_meta::time::format(review.call.now)),
+            ("work.karmada.io", "works") => rest::identify(object, label::WORK_ID),
+            ("work.karmada.io", "resourcebindings") if create => rest::identify(object, label::BINDING_ID),
+            ("work.karmada.io", "clusterresourcebindings") if create => rest::identify(object, label::CLUSTER_BINDING_ID),
+            ("networking.karmada.io", "multiclusterservices") if create => rest::identify(object, label::MULTICLUSTER_SERVICE_ID),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn validate(&self, review: &Review<'_>, object: &Value) -> Result<Vec<atoll_store::Write>, Status> {
+        if review.operation == Operation::Delete {
+            return protect(review).map(|()| Vec::new());
+        }
+        let writes = matches!(review.operation, Operation::Create | Operation::Update);
+        if !writes || !review.subresource.is_empty() || !review.call.kind.group.ends_with("karmada.io") {
+            return Ok(Vec::new());
+        }
+        let errors = check(review, object)?;
+        if errors.is_empty() {
+            return Ok(Vec::new());
+        }
+        let kind = &review.call.kind;
+        Err(Status::invalid(&kind.group, &kind.kind, &review.name, &errors))
+    }
+}
+
+/// Refuses the deletion of protected objects.
+fn protect(review: &Review<'_>) -> Result<(), Status> {
+    let marked = review.old.is_some_and(|old| old["metadata"]["labels"][label::DELETION_PROTECTED] == ALWAYS);
+    if !marked || !is_fleet(review) {
+        return Ok(());
+    }
+    let (group, plural) = resource(review);
+    let why = format!("the label {}={ALWAYS} protects it from deletion", label::DELETION_PROTECTED);
+    Err(Status::forbidden(group, plural, &review.name, why))
+}
+
+fn check(review: &Review<'_>, object: &Value) -> Result<Vec<FieldError>, Status> {
+    let old = review.old.filter(|_| review.operation == Operation::Update);
+    // A change of metadata on something that is going must always be possible.
+    if old.is_some_and(|old| !old["metadata"]["deletionTimestamp"].is_null()) {
+        return Ok(Vec::new());
+    }
+    let namespace = review.call.target.namespace.as_str();
+    Ok(match resource(review) {
+        ("policy.karmada.io", "propagationpolicies") => policy::check(&read(object)?, object, old, Some(namespace)),
+        ("policy.karmada.io", "clusterpropagationpolicies") => policy::check(&read(object)?, object, old, None),
+        ("policy.karmada.io", "overridepolicies" | "clusteroverridepolicies") => overrides::check(&read(object)?),
+        ("policy.karmada.io", "clustertaintpolicies") => rest::check_taint_policy(&read(object)?),
+        ("policy.karmada.io", "federatedresourcequotas") => rest::check_quota(&read(object)?),
+        ("cluster.karmada.io", "clusters") => cluster::check(&read(object)?, &review.name),
+        ("config.karmada.io", "resourceinterpretercustomizations") => rest::check_customization(object)?,
+        _ => Vec::new(),
+    })
+}
+
+/// The spec of an object as its type; what does not fit the type is refused.
+fn read<T: DeserializeOwned>(object: &Value) -> Result<T, Status> {
+    serde_json::from_value(object["spec"].clone()).map_err(|error| Status::bad_request(format!("spec: {error}")))
+}
+
+/// The map at a field of metadata, made if missing.
+fn meta_map<'a>(object: &'a mut Value, field: &str) -> &'a mut Map<String, Value> {
+    if !object["metadata"][field].is_object() {
+        object["metadata"][field] = json!({});
+    }
+    object["metadata"][field].as_object_mut().expect("just made an object")
+}
+
+/// The items of a list at a pointer; nothing is made where there is none.
+fn items_mut<'a>(object: &'a mut Value, pointer: &str) -> impl Iterator<Item = &'a mut Value> {
+    object.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// Adds a finalizer, unless it is there.
+fn add_finalizer(object: &mut Value, own: &str) {
+    let mut list = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    if !list.iter().any(|item| item == own) {
+        list.push(own.into());
+        object["metadata"]["finalizers"] = list.into();
+    }
+}
+
+/// Complaints about a text that has to be valid.
+fn complain(errors: &mut Vec<FieldError>, path: &FieldPath, text: &str, faults: Vec<String>) {
+    errors.extend(faults.into_iter().map(|fault| FieldError::invalid(path.clone(), text, fault)));
+}
+
+fn label_value(errors: &mut Vec<FieldError>, path: &FieldPath, text: &str) {
+    complain(errors, path, text, name::is_label_value(text));
+}
+
+fn qualified(errors: &mut Vec<FieldError>, path: &FieldPath, text: &str) {
+    complain(errors, path, text, name::is_qualified_name(text));
+}
+
+#[cfg(test)]
+mod tests;

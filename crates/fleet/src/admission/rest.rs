@@ -1,0 +1,89 @@
+//! Kinds with few rules.
+
+use std::collections::BTreeMap;
+
+use atoll_api::config::ResourceInterpreterCustomization;
+use atoll_api::policy::{ClusterTaintPolicySpec, FederatedResourceQuotaSpec};
+use atoll_meta::{FieldError, FieldPath, Quantity, Status};
+use serde_json::Value;
+
+use super::{meta_map, qualified};
+use crate::core::fresh_id;
+
+/// Gives an object a permanent id, unless it has one.
+pub fn identify(object: &mut Value, key: &str) {
+    let labels = meta_map(object, "labels");
+    if labels.get(key).and_then(Value::as_str).unwrap_or_default().is_empty() {
+        labels.insert(key.to_owned(), fresh_id().into());
+    }
+}
+
+/// What is wrong with a ClusterTaintPolicy.
+pub fn check_taint_policy(spec: &ClusterTaintPolicySpec) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let root = FieldPath::new("spec");
+    if let Some(affinity) = &spec.target_clusters {
+        super::policy::check_affinity(&mut errors, &root.child("targetClusters"), affinity);
+    }
+    for (field, conditions) in [("addOnConditions", &spec.add_on_conditions), ("removeOnConditions", &spec.remove_on_conditions)] {
+        for (at, condition) in conditions.iter().enumerate() {
+            let path = root.child(field).index(at);
+            qualified(&mut errors, &path.child("conditionType"), &condition.condition_type);
+            if !matches!(condition.operator.as_str(), "In" | "NotIn") {
+                errors.push(FieldError::not_supported(path.child("operator"), condition.operator.as_str(), &["In", "NotIn"]));
+            }
+            if condition.status_values.is_empty() {
+                errors.push(FieldError::required(path.child("statusValues"), "at least one value is needed"));
+            }
+        }
+    }
+    for (at, taint) in spec.taints.iter().enumerate() {
+        let path = root.child("taints").index(at);
+        qualified(&mut errors, &path.child("key"), &taint.key);
+        if !matches!(taint.effect.as_str(), "NoSchedule" | "PreferNoSchedule") {
+            let why = "NoExecute taints by policy are not allowed, they would move workloads away on their own";
+            errors.push(FieldError::forbidden(path.child("effect"), why));
+        }
+        if spec.taints[..at].iter().any(|other| other.key == taint.key && other.effect == taint.effect) {
+            errors.push(FieldError::duplicate(path, format!("{}:{}", taint.key, taint.effect)));
+        }
+    }
+    errors
+}
+
+/// What is wrong with a FederatedResourceQuota.
+pub fn check_quota(spec: &FederatedResourceQuotaSpec) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let root = FieldPath::new("spec");
+    let mut sums: BTreeMap<&str, Quantity> = BTreeMap::new();
+    for name in spec.overall.keys() {
+        qualified(&mut errors, &root.child("overall"), name);
+    }
+    for (at, assignment) in spec.static_assignments.iter().enumerate() {
+        for (name, amount) in &assignment.hard {
+            let path = root.child("staticAssignments").index(at).child("hard").key(name);
+            if !spec.overall.contains_key(name) {
+                errors.push(FieldError::invalid(path, name.as_str(), "assignment resourceName does not exist in overall"));
+                continue;
+            }
+            let sum = sums.entry(name).or_insert(Quantity::ZERO);
+            *sum = *sum + Quantity::parse(&amount.0).unwrap_or(Quantity::ZERO);
+        }
+    }
+    for (name, sum) in sums {
+        let limit = spec.overall.get(name).and_then(|limit| Quantity::parse(&limit.0).ok());
+        if limit.is_some_and(|limit| sum > limit) {
+            errors.push(FieldError::invalid(root.child("overall").key(name), sum.to_string(), "overall is less than assignments"));
+        }
+    }
+    errors
+}
+
+/// Whether the scripts of a customisation compile.
+pub fn check_customization(object: &Value) -> Result<Vec<FieldError>, Status> {
+    let custom: ResourceInterpreterCustomization =
+        serde_json::from_value(object.clone()).map_err(|error| Status::bad_request(error.to_string()))?;
+    let path = FieldPath::new("spec.customizations");
+    let faults = atoll_interpreter::check(&custom);
+    Ok(faults.into_iter().map(|(operation, error)| FieldError::invalid(path.clone(), operation.as_str(), error.to_string())).collect())
+}

@@ -1,0 +1,187 @@
+//! Joining and unjoining members, as the command line does it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use atoll_api::names;
+use atoll_meta::Status;
+use atoll_runtime::{Endpoint, Patch};
+use base64::Engine as _;
+use serde_json::{Value, json};
+
+use crate::gvr;
+
+/// How a member is described when it joins.
+#[derive(Clone, Debug, Default)]
+pub struct JoinOptions {
+    /// The address under which the instance reaches it.
+    pub api_endpoint: String,
+    /// The authority of its certificate, as PEM; taken from its token secret when missing.
+    pub ca_bundle: Option<Vec<u8>>,
+    /// Whether its certificate is not checked.
+    pub insecure: bool,
+    /// Its provider.
+    pub provider: String,
+    /// Its region.
+    pub region: String,
+    /// Its zones.
+    pub zones: Vec<String>,
+    /// Labels of the Cluster.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// How often and how long to wait for something that others do.
+const STEP: Duration = Duration::from_millis(50);
+const STEPS: usize = 100;
+
+/// Makes accounts in the member and a Cluster with its credentials in the instance.
+pub async fn join(instance: &Endpoint, member: &Endpoint, name: &str, options: JoinOptions) -> Result<(), Status> {
+    let mut faults = atoll_meta::name::is_dns1123_label(name);
+    if name.len() > 48 {
+        faults.push("must be no more than 48 characters".to_owned());
+    }
+    if let Some(fault) = faults.first() {
+        return Err(Status::bad_request(format!("cluster name {name:?}: {fault}")));
+    }
+    let id = member.get(&gvr::core("namespaces"), None, "kube-system").await?["metadata"]["uid"].clone();
+    refuse_twice(instance, name, &id).await?;
+    let credentials = accounts(member, name).await?;
+    let ca = options.ca_bundle.clone().or(credentials.ca);
+    let namespace = Some(names::CLUSTER_NAMESPACE);
+    ensure_namespace(instance).await?;
+    let encode = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
+    let mut data = json!({"token": encode(credentials.token.as_bytes())});
+    if let Some(ca) = &ca {
+        data["caBundle"] = encode(ca).into();
+    }
+    let main = put_secret(instance, name, &data).await?;
+    let impersonator = names::impersonator_secret(name);
+    let second = put_secret(instance, &impersonator, &json!({"token": encode(credentials.impersonator.as_bytes())})).await?;
+    let cluster = json!({
+        "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": {"name": name, "labels": options.labels},
+        "spec": {
+            "syncMode": "Push", "id": id, "apiEndpoint": options.api_endpoint,
+            "secretRef": {"namespace": names::CLUSTER_NAMESPACE, "name": name},
+            "impersonatorSecretRef": {"namespace": names::CLUSTER_NAMESPACE, "name": impersonator},
+            "insecureSkipTLSVerification": options.insecure,
+            "provider": options.provider, "region": options.region, "zones": options.zones,
+        },
+    });
+    let made = instance.ensure(&gvr::clusters(), None, &cluster).await?;
+    for secret in [main, second] {
+        let owner = json!([{"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "name": name, "uid": made["metadata"]["uid"]}]);
+        let secret_name = secret["metadata"]["name"].as_str().unwrap_or_default();
+        let patch = json!({"metadata": {"ownerReferences": owner}});
+        instance.patch(&gvr::core("secrets"), namespace, secret_name, "", Patch::Merge, &patch).await?;
+    }
+    Ok(())
+}
+
+/// The same cluster must not join under two names, nor another under a taken one.
+async fn refuse_twice(instance: &Endpoint, name: &str, id: &Value) -> Result<(), Status> {
+    for cluster in instance.list(&gvr::clusters(), None, "").await?.items {
+        let other = cluster["metadata"]["name"].as_str().unwrap_or_default();
+        if other == name {
+            return Err(Status::already_exists("cluster.karmada.io", "clusters", name));
+        }
+        if cluster["spec"]["id"] == *id && id.is_string() {
+            return Err(Status::conflict("cluster.karmada.io", "clusters", name, format!("the same cluster has joined as {other}")));
+        }
+    }
+    Ok(())
+}
+
+struct Credentials {
+    token: String,
+    impersonator: String,
+    ca: Option<Vec<u8>>,
+}
+
+async fn ensure_namespace(endpoint: &Endpoint) -> Result<(), Status> {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names::CLUSTER_NAMESPACE}});
+    endpoint.ensure(&gvr::core("namespaces"), None, &namespace).await?;
+    Ok(())
+}
+
+async fn put_secret(instance: &Endpoint, name: &str, data: &Value) -> Result<Value, Status> {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": names::CLUSTER_NAMESPACE}, "data": data});
+    let namespace = Some(names::CLUSTER_NAMESPACE);
+    let present = instance.ensure(&gvr::core("secrets"), namespace, &secret).await?;
+    if present["data"] == *data {
+        return Ok(present);
+    }
+    instance.patch(&gvr::core("secrets"), namespace, name, "", Patch::Merge, &json!({"data": data})).await
+}
+
+/// Accounts, their rights and their tokens in the member.
+async fn accounts(member: &Endpoint, name: &str) -> Result<Credentials, Status> {
+    ensure_namespace(member).await?;
+    let (account, namespace) = (names::service_account(name), Some(names::CLUSTER_NAMESPACE));
+    for account in [account.as_str(), names::IMPERSONATOR] {
+        let object = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": names::CLUSTER_NAMESPACE}});
+        member.ensure(&gvr::core("serviceaccounts"), namespace, &object).await?;
+    }
+    let role = names::member_role(&account);
+    let rules = json!([
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+        {"nonResourceURLs": ["*"], "verbs": ["get"]},
+    ]);
+    let object = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": role}, "rules": rules});
+    member.ensure(&gvr::rbac("clusterroles"), None, &object).await?;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": role},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": names::CLUSTER_NAMESPACE}],
+    });
+    member.ensure(&gvr::rbac("clusterrolebindings"), None, &binding).await?;
+    let (token, ca) = token(member, &account).await?;
+    let (impersonator, _) = self::token(member, names::IMPERSONATOR).await?;
+    Ok(Credentials { token, impersonator, ca })
+}
+
+/// The token of an account: from a secret that the member fills, or asked for directly.
+async fn token(member: &Endpoint, account: &str) -> Result<(String, Option<Vec<u8>>), Status> {
+    let namespace = Some(names::CLUSTER_NAMESPACE);
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "metadata": {"name": account, "namespace": names::CLUSTER_NAMESPACE, "annotations": {"kubernetes.io/service-account.name": account}},
+    });
+    member.ensure(&gvr::core("secrets"), namespace, &secret).await?;
+    for _ in 0..STEPS {
+        let secret = member.get(&gvr::core("secrets"), namespace, account).await?;
+        if let Some(token) = crate::options::secret_text(&secret, "token") {
+            return Ok((token, crate::options::secret_bytes(&secret, "ca.crt")));
+        }
+        tokio::time::sleep(STEP).await;
+    }
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 31_536_000}});
+    let answer = member.create_sub(&gvr::core("serviceaccounts"), namespace, account, "token", &request).await?;
+    let token = answer["status"]["token"].as_str().ok_or_else(|| Status::unavailable(format!("the member gives no token to {account}")))?;
+    Ok((token.to_owned(), None))
+}
+
+/// Removes the Cluster, waits until it is gone, and removes the accounts from the member if that can be reached.
+pub async fn unjoin(instance: &Endpoint, member: Option<&Endpoint>, name: &str, wait: Duration) -> Result<(), Status> {
+    instance.delete(&gvr::clusters(), None, name, &Value::Null).await?;
+    let deadline = tokio::time::Instant::now() + wait;
+    while instance.get_opt(&gvr::clusters(), None, name).await?.is_some() {
+        if tokio::time::Instant::now() > deadline {
+            return Err(Status::timeout(format!("cluster {name} is still being removed"), 5));
+        }
+        tokio::time::sleep(STEP).await;
+    }
+    for secret in [name.to_owned(), names::impersonator_secret(name)] {
+        instance.delete(&gvr::core("secrets"), Some(names::CLUSTER_NAMESPACE), &secret, &Value::Null).await?;
+    }
+    let Some(member) = member else { return Ok(()) };
+    let role = names::member_role(&names::service_account(name));
+    member.delete(&gvr::rbac("clusterrolebindings"), None, &role, &Value::Null).await?;
+    member.delete(&gvr::rbac("clusterroles"), None, &role, &Value::Null).await?;
+    for account in [names::service_account(name), names::IMPERSONATOR.to_owned()] {
+        let namespace = Some(names::CLUSTER_NAMESPACE);
+        member.delete(&gvr::core("secrets"), namespace, &account, &Value::Null).await?;
+        member.delete(&gvr::core("serviceaccounts"), namespace, &account, &Value::Null).await?;
+    }
+    member.delete(&gvr::core("namespaces"), None, names::CLUSTER_NAMESPACE, &Value::Null).await
+}

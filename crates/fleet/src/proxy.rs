@@ -1,0 +1,277 @@
+//! `clusters/{name}/proxy`: requests to a member under the caller's own name.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use atoll_api::cluster::Cluster;
+use atoll_apiserver::{Body, Connect, Hub, Identity, Instance, Visit, handle};
+use atoll_meta::{Key, Revision, Status};
+use atoll_stream::{Keep, clean_request_headers, is_upgrade, splice};
+use bytes::{Bytes, BytesMut};
+use futures::future::BoxFuture;
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, LOCATION, SET_COOKIE, UPGRADE};
+use http::{HeaderMap, Request, Response, StatusCode, Uri};
+use http_body_util::BodyExt as _;
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::options::{config, secret_text};
+
+/// Largest request body that is passed on.
+const LARGEST: usize = 16 * 1024 * 1024;
+
+/// Says which members are instances of the same hub: the name of the instance for a Cluster object.
+pub type Neighbours = Arc<dyn Fn(&Cluster) -> Option<String> + Send + Sync>;
+
+/// Serves `clusters/{name}/proxy` in every instance that serves Clusters.
+pub fn cluster_proxy(neighbours: Neighbours) -> Arc<dyn Connect> {
+    Arc::new(ClusterProxy { neighbours, ways: Ways::default() })
+}
+
+type Ways = Arc<Mutex<HashMap<String, kube::Client>>>;
+
+struct ClusterProxy {
+    neighbours: Neighbours,
+    /// Connections are kept and shared by all callers; who calls is said in each request.
+    ways: Ways,
+}
+
+#[async_trait::async_trait]
+impl Connect for ClusterProxy {
+    fn serves(&self, instance: &Instance) -> bool {
+        instance.kind("cluster.karmada.io", "v1alpha1", "clusters").is_some()
+    }
+
+    async fn connect(&self, visit: Visit) -> Result<Response<Body>, Status> {
+        let name = visit.target.name.clone();
+        let (hub, instance) = (visit.hub.clone(), visit.instance.clone());
+        let tree = stored(&hub, &instance, Key::new("cluster.karmada.io", "clusters", "", &name)).await?;
+        let tree = tree.ok_or_else(|| Status::not_found("cluster.karmada.io", "clusters", &name))?;
+        let cluster: Cluster = serde_json::from_value(tree.clone()).map_err(Status::internal)?;
+        let path = onward_path(&visit.target.rest, visit.request.uri().query());
+        if let Some(neighbour) = (self.neighbours)(&cluster) {
+            let answer: BoxFuture<'static, _> = Box::pin(next_door(visit, neighbour, path));
+            return answer.await;
+        }
+        let ways = self.ways.clone();
+        let answer: BoxFuture<'static, _> = Box::pin(async move {
+            let client = way(&ways, &hub, &instance, &cluster, &tree).await?;
+            abroad(visit, client, path).await
+        });
+        answer.await
+    }
+}
+
+fn stored(hub: &Arc<Hub>, instance: &Arc<Instance>, key: Key) -> BoxFuture<'static, Result<Option<Value>, Status>> {
+    let (hub, instance) = (hub.clone(), instance.clone());
+    Box::pin(async move { Ok(hub.read(&instance, key.as_str()).await?.map(|entry| entry.object.tree(Revision(0)))) })
+}
+
+/// The path in the member, with the caller's query.
+fn onward_path(rest: &str, query: Option<&str>) -> String {
+    let path = if rest.is_empty() { "/" } else { rest };
+    match query {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    }
+}
+
+/// The member is an instance of the same hub: the request goes there as it is, with the caller's name.
+async fn next_door(visit: Visit, neighbour: String, path: String) -> Result<Response<Body>, Status> {
+    let mut request = visit.request;
+    *request.headers_mut() = travelling_headers(request.headers());
+    let target = format!("/instances/{neighbour}{path}");
+    *request.uri_mut() = target.parse().map_err(|error| Status::bad_request(format!("{path}: {error}")))?;
+    request.extensions_mut().insert(Identity { extra: std::collections::BTreeMap::default(), uid: String::new(), ..visit.identity });
+    Ok(handle(visit.hub, request).await)
+}
+
+/// The way to a member with the token that may only impersonate.
+async fn way(ways: &Ways, hub: &Arc<Hub>, instance: &Arc<Instance>, cluster: &Cluster, tree: &Value) -> Result<kube::Client, Status> {
+    let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    let reference = cluster.spec.impersonator_secret_ref.as_ref().ok_or_else(|| {
+        Status::unavailable(format!("the impersonatorSecretRef of cluster {name} is empty"))
+    })?;
+    let secret = stored(hub, instance, Key::new("", "secrets", &reference.namespace, &reference.name)).await?;
+    let secret = secret.ok_or_else(|| Status::unavailable(format!("secret {}/{} is missing", reference.namespace, reference.name)))?;
+    let token = secret_text(&secret, "token").ok_or_else(|| Status::unavailable("the impersonator secret has no token"))?;
+    let mut credentials = secret.clone();
+    if credentials["data"]["caBundle"].is_null()
+        && let Some(main) = &cluster.spec.secret_ref
+    {
+        let main = stored(hub, instance, Key::new("", "secrets", &main.namespace, &main.name)).await?;
+        credentials["data"]["caBundle"] = main.map(|main| main["data"]["caBundle"].clone()).unwrap_or_default();
+    }
+    let key = format!(
+        "{} {} {} {} {} {}",
+        instance.name, name, cluster.spec.api_endpoint, cluster.spec.proxy_url, credentials["data"]["caBundle"], token
+    );
+    if let Some(client) = ways.lock().get(&key) {
+        return Ok(client.clone());
+    }
+    let client = kube::Client::try_from(config(tree, &credentials)?).map_err(|error| Status::unavailable(error.to_string()))?;
+    let mut known = ways.lock();
+    // A new token or address makes the old way useless.
+    let prefix = format!("{} {} ", instance.name, name);
+    known.retain(|other, _| !other.starts_with(&prefix));
+    known.insert(key, client.clone());
+    Ok(client)
+}
+
+/// Sends a request to a member elsewhere.
+async fn abroad(visit: Visit, client: kube::Client, path: String) -> Result<Response<Body>, Status> {
+    let mut request = visit.request;
+    let mut headers = travelling_headers(request.headers());
+    impersonate(&mut headers, &visit.identity)?;
+    let upgrade = is_upgrade(request.headers()).is_some();
+    let uri: Uri = path.parse().map_err(|error| Status::bad_request(format!("{path}: {error}")))?;
+    let mut onward = Request::builder().method(request.method().clone()).uri(uri);
+    let body = if upgrade { Bytes::new() } else { collect(std::mem::take(request.body_mut())).await? };
+    if let Some(map) = onward.headers_mut() {
+        headers.remove(CONTENT_LENGTH);
+        *map = headers;
+    }
+    let onward = onward.body(kube::client::Body::from(body)).map_err(|error| Status::bad_request(error.to_string()))?;
+    let answer = client.send(onward).await.map_err(|error| Status::unavailable(format!("the member cannot be reached: {error}")))?;
+    if answer.status() == StatusCode::SWITCHING_PROTOCOLS && upgrade {
+        return Ok(join_streams(request, answer));
+    }
+    Ok(pass_back(answer, upgrade))
+}
+
+async fn collect(mut body: atoll_apiserver::Incoming) -> Result<Bytes, Status> {
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Status::bad_request(format!("the body could not be read: {error}")))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        if all.len() + piece.len() > LARGEST {
+            return Err(Status::too_large(format!("limit is {LARGEST}")));
+        }
+        all.extend_from_slice(&piece);
+    }
+    Ok(all.freeze())
+}
+
+/// The headers that may travel on: nothing that says who the caller is, in any spelling.
+fn travelling_headers(headers: &HeaderMap) -> HeaderMap {
+    let clean = clean_request_headers(headers, Keep::default());
+    clean.iter().filter(|(name, _)| !is_claim(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn is_claim(name: &HeaderName) -> bool {
+    // Some servers read underscores as dashes.
+    let text = name.as_str().replace('_', "-");
+    ["x-remote-", "impersonate-", "x-forwarded-"].iter().any(|prefix| text.starts_with(prefix)) || *name == AUTHORIZATION
+}
+
+/// Says in whose name the member is asked. What every member knows by itself is left out.
+fn impersonate(headers: &mut HeaderMap, identity: &Identity) -> Result<(), Status> {
+    let value = |text: &str| HeaderValue::from_str(text).map_err(|_| Status::bad_request(format!("{text:?} cannot be sent as a header")));
+    headers.insert("impersonate-user", value(&identity.user)?);
+    for group in identity.groups.iter().filter(|group| !matches!(group.as_str(), "system:authenticated" | "system:unauthenticated")) {
+        headers.append("impersonate-group", value(group)?);
+    }
+    Ok(())
+}
+
+/// Joins both connections after the member agreed to an upgrade.
+fn join_streams(mut request: Request<atoll_apiserver::Incoming>, mut answer: Response<kube::client::Body>) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    for (name, value) in answer.headers() {
+        if *name == CONNECTION || *name == UPGRADE || name.as_str().starts_with("sec-websocket-") || name.as_str().starts_with("x-stream-protocol") {
+            response.headers_mut().append(name, value.clone());
+        }
+    }
+    let (ours, theirs) = (hyper::upgrade::on(&mut request), hyper::upgrade::on(&mut answer));
+    tokio::spawn(async move {
+        match tokio::try_join!(ours, theirs) {
+            Ok((ours, theirs)) => {
+                if let Err(error) = splice(TokioIo::new(ours), TokioIo::new(theirs), None).await {
+                    tracing::debug!(%error, "proxied stream ended");
+                }
+            }
+            Err(error) => tracing::debug!(%error, "upgrade did not come about"),
+        }
+    });
+    response
+}
+
+/// The member's answer, without what concerns only its own connection or leads elsewhere.
+fn pass_back(answer: Response<kube::client::Body>, upgrade: bool) -> Response<Body> {
+    let (parts, body) = answer.into_parts();
+    let stream = futures::StreamExt::map(body.into_data_stream(), |piece| piece.map_err(|error| -> atoll_apiserver::BodyError { Box::new(error) }));
+    let mut response = Response::new(Body::stream(stream));
+    *response.status_mut() = parts.status;
+    for (name, value) in &parts.headers {
+        let hop = [CONNECTION, UPGRADE, SET_COOKIE].contains(name) || matches!(name.as_str(), "keep-alive" | "transfer-encoding" | "trailer" | "proxy-authenticate");
+        let elsewhere = *name == LOCATION && !value.to_str().is_ok_and(|text| text.starts_with('/') && !text.starts_with("//"));
+        if !hop && !elsewhere {
+            response.headers_mut().append(name, value.clone());
+        }
+    }
+    if upgrade {
+        // A refused upgrade leaves both sides unsure of the connection: it ends here.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn only_the_derived_identity_travels() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("authorization", "Bearer secret"),
+            ("impersonate-user", "admin"),
+            ("Impersonate-Group", "system:masters"),
+            ("impersonate_user", "admin"),
+            ("x-remote-user", "admin"),
+            ("X_Remote_Group", "system:masters"),
+            ("x-forwarded-client-cert", "x"),
+            ("connection", "x-hidden"),
+            ("x-hidden", "1"),
+            ("accept", "application/json"),
+        ] {
+            headers.append(HeaderName::try_from(name).unwrap(), HeaderValue::try_from(value).unwrap());
+        }
+        let identity = Identity {
+            user: "jane".into(),
+            groups: vec!["devs".into(), "system:authenticated".into()],
+            ..Identity::default()
+        };
+        let mut clean = travelling_headers(&headers);
+        impersonate(&mut clean, &identity).unwrap();
+        let mut seen: Vec<(String, String)> = clean.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
+        seen.sort();
+        let expected = [("accept", "application/json"), ("impersonate-group", "devs"), ("impersonate-user", "jane")];
+        assert_eq!(seen, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn names_that_break_headers_are_refused() {
+        let identity = Identity { user: "a\r\nImpersonate-Group: system:masters".into(), ..Identity::default() };
+        assert!(impersonate(&mut HeaderMap::new(), &identity).is_err());
+    }
+
+    #[test]
+    fn redirects_to_other_hosts_do_not_come_back() {
+        for (location, kept) in [("https://169.254.169.254/x", false), ("//evil/x", false), ("/api/v1", true)] {
+            let answer = Response::builder().status(302).header("location", location).body(kube::client::Body::empty()).unwrap();
+            assert_eq!(pass_back(answer, false).headers().contains_key("location"), kept, "{location}");
+        }
+        let refused = Response::builder().status(403).body(kube::client::Body::empty()).unwrap();
+        assert_eq!(pass_back(refused, true).headers()["connection"], "close");
+    }
+
+    #[test]
+    fn the_path_and_the_query_go_on_unchanged() {
+        assert_eq!(onward_path("", None), "/");
+        assert_eq!(onward_path("/api/v1/pods", Some("limit=5&a=%2F")), "/api/v1/pods?limit=5&a=%2F");
+    }
+}
