@@ -8,6 +8,7 @@
 //! real cluster. Start at [`Sim`]; decisions are pure functions in `controllers`, `scheduler`
 //! and `kubelet`. How a pod behaves can be asked for by annotations, see [`Wishes`].
 
+mod admission;
 mod book;
 mod child;
 mod condition;
@@ -32,6 +33,7 @@ mod time;
 mod world;
 mod write;
 
+pub use admission::ServiceAddresses;
 pub use engine::Sim;
 pub use fault::{Fault, Faults};
 pub use kubelet::Wishes;

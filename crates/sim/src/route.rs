@@ -28,6 +28,9 @@ pub fn changed(world: &World, kind: Kind, change: &Change) {
         }
         Kind::PersistentVolumeClaim => {
             world.add(Task::Claim, change.item().key());
+            if let Some(volume) = change.item().tree()["spec"]["volumeName"].as_str() {
+                world.add(Task::Volume, volume);
+            }
             wake_scheduler(world, true);
         }
         Kind::PersistentVolume => {
@@ -98,7 +101,15 @@ fn pod(world: &World, change: &Change) {
         adopters(world, head, &Kind::POD_OWNERS);
     }
     match &now {
-        Some(pod) if !pod.node.is_empty() => world.add(Task::Pod, key.clone()),
+        Some(pod) if !pod.node.is_empty() => {
+            world.add(Task::Pod, key.clone());
+            let node = world.book.read().node(&pod.node);
+            if before.as_ref().is_none_or(|before| before.node.is_empty())
+                && node.is_some_and(|node| node.taints.iter().any(|taint| taint.effect == "NoExecute"))
+            {
+                world.add(Task::Node, &*pod.node);
+            }
+        }
         Some(_) => {}
         None => world.addresses.lock().release(&head.uid),
     }

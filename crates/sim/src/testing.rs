@@ -74,3 +74,13 @@ impl Builder {
         Arc::new(Pod::of(&Item::of(&self.0).expect("an object")).expect("a pod"))
     }
 }
+
+/// A node with this spec and these labels.
+pub fn node(name: &str, spec: Value, labels: Value) -> Arc<crate::node::Node> {
+    let tree = json!({"kind": "Node", "apiVersion": "v1",
+        "metadata": {"name": name, "uid": format!("uid-{name}"), "resourceVersion": "1", "labels": labels,
+                     "annotations": {"sim.atoll.io/node": "true"}},
+        "spec": spec, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"},
+                                 "conditions": [{"type": "Ready", "status": "True"}]}});
+    Arc::new(crate::node::Node::of(&Item::of(&tree).expect("an object")).expect("a node"))
+}

@@ -12,8 +12,8 @@ mod wishes;
 use std::time::Duration;
 
 pub use address::Addresses;
-pub use node::{ensure_nodes, is_simulated, lease_of, ready_conditions};
-pub use program::{Program, program_of};
+pub use node::{ensure_nodes, is_simulated, ready_conditions};
+pub use program::{Program, environment, program_of};
 pub use wishes::Wishes;
 
 use serde_json::Value;
@@ -27,7 +27,7 @@ use stage::{Around, Step};
 /// Lets one pod live on: looks where it is, writes the next step, asks to be called for the one after.
 pub async fn reconcile(world: &World, work: &Work) -> Again {
     let Some(pod) = world.book.read().pod(&work.key) else { return Ok(None) };
-    if pod.node.is_empty() || pod.item.object.head.deleting && pod.node.is_empty() {
+    if pod.node.is_empty() {
         return Ok(None);
     }
     let Some(node) = world.book.read().node(&pod.node) else { return Ok(None) };

@@ -14,7 +14,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use http::Method;
 use serde_json::json;
 
-pub use affinity::{matches_node_affinity, matches_terms};
+pub use affinity::matches_node_affinity;
 pub use filter::{Verdict, tolerates};
 pub use want::{Toleration, Want};
 

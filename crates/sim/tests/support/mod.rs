@@ -35,6 +35,7 @@ impl Cluster {
     pub async fn start(spec: Spec) -> Self {
         let hub = open_hub().await;
         hub.create_instance("sim").await.unwrap();
+        hub.add_admission(Arc::new(atoll_sim::ServiceAddresses::new(|instance| &*instance.name == "sim")));
         let api = endpoint(&hub, "sim");
         let stop = CancellationToken::new();
         let sim = Sim::start(hub.clone(), api.clone(), "sim", spec, stop.clone()).await.unwrap();
