@@ -143,7 +143,11 @@ impl Background {
     }
 
     async fn perform(&self, task: Task) -> Result<Option<Duration>, Status> {
-        let Some(hands) = Hands::reach(&self.hub, task.instance(), agent(&task)) else { return Ok(None) };
+        let Some(hands) = Hands::reach(&self.hub, task.instance(), agent(&task)) else {
+            // An instance is in the store a moment before it serves; one that was dropped is in neither.
+            let coming = self.hub.engine().revision(task.instance()).is_ok();
+            return if coming { Err(Status::unavailable("the instance does not serve yet")) } else { Ok(None) };
+        };
         match task {
             Task::EmptyNamespace(_, name) => namespace::empty(&hands, &name).await,
             Task::EmptyDefinition(_, name) => definition::empty(&hands, &name).await,

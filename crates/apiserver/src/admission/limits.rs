@@ -47,7 +47,8 @@ pub async fn mutate(review: &Review<'_>, object: &mut Value) -> Result<(), Statu
     }
     let mut notes = Vec::new();
     for (field, what) in [("initContainers", "init container"), ("containers", "container")] {
-        for container in object["spec"][field].as_array_mut().into_iter().flatten() {
+        // Indexing a missing field would leave a null behind.
+        for container in object.pointer_mut(&format!("/spec/{field}")).and_then(Value::as_array_mut).into_iter().flatten() {
             let requested = fill(container, "requests", &defaults.0);
             let limited = fill(container, "limits", &defaults.1);
             let name = container["name"].as_str().unwrap_or_default();

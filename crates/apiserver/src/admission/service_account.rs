@@ -46,7 +46,8 @@ fn mount(object: &mut Value) {
     let mut needed = false;
     let name = volume_name(object);
     for field in ["initContainers", "containers"] {
-        for container in object["spec"][field].as_array_mut().into_iter().flatten() {
+        // Indexing a missing field would leave a null behind.
+        for container in object.pointer_mut(&format!("/spec/{field}")).and_then(Value::as_array_mut).into_iter().flatten() {
             let mounts = container["volumeMounts"].as_array().map(Vec::as_slice).unwrap_or_default();
             if mounts.iter().any(|mount| mount["mountPath"] == MOUNT) {
                 continue;

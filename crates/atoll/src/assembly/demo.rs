@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
+use atoll_fleet::JoinOptions;
 use atoll_meta::{Gvr, Status};
 use atoll_runtime::{Endpoint, WatchEvent};
 use base64::Engine as _;
@@ -42,6 +43,7 @@ pub async fn ensure(parts: &Parts, members: usize, nodes: usize) -> anyhow::Resu
     for (at, name) in names.iter().enumerate() {
         join(parts, name, REGIONS[at % REGIONS.len()]).await?;
     }
+    well(parts, members).await?;
     policy(parts).await?;
     for name in names.iter().take(2) {
         lend(parts, name).await?;
@@ -77,14 +79,48 @@ async fn ready(root: &Endpoint, name: &str) -> anyhow::Result<()> {
 
 async fn join(parts: &Parts, name: &str, region: &str) -> anyhow::Result<()> {
     let fleet = parts.endpoint(FLEET, "atoll-demo");
+    if fleet.get_opt(&clusters(), None, name).await?.is_some() {
+        return Ok(());
+    }
     let Some(member) = parts.hub.instance(name) else { anyhow::bail!("member {name} does not exist") };
-    let cluster = json!({
-        "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
-        "metadata": {"name": name},
-        "spec": {"syncMode": "Push", "apiEndpoint": parts.hub.url(&member), "region": region, "provider": "sim"},
-    });
-    made(fleet.create(&Gvr::new("cluster.karmada.io", "v1alpha1", "clusters"), None, &cluster).await)
-        .with_context(|| format!("joining {name}"))
+    let options = JoinOptions {
+        api_endpoint: parts.hub.url(&member),
+        ca_bundle: Some(parts.hub.keys().own().serving.cert_pem().into_bytes()),
+        insecure: false,
+        provider: "sim".to_owned(),
+        region: region.to_owned(),
+        zones: vec![format!("{region}a")],
+        labels: Default::default(),
+    };
+    let way = parts.endpoint(name, "atoll-demo");
+    atoll_fleet::join(&fleet, &way, name, options).await.with_context(|| format!("joining {name}"))
+}
+
+fn clusters() -> Gvr {
+    Gvr::new("cluster.karmada.io", "v1alpha1", "clusters")
+}
+
+/// Waits until all members are known to be well, so that the first template is spread over all of them.
+async fn well(parts: &Parts, members: usize) -> anyhow::Result<()> {
+    let fleet = parts.endpoint(FLEET, "atoll-demo");
+    let waiting = async {
+        let mut ready = std::collections::HashSet::new();
+        let mut stream = fleet.watch(&clusters(), None, "", "").await?;
+        while let Some(event) = stream.next().await {
+            if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event? {
+                let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                if conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True") {
+                    ready.insert(object["metadata"]["name"].to_string());
+                }
+            }
+            if ready.len() >= members {
+                return Ok(());
+            }
+        }
+        Err(Status::unavailable("the watch ended"))
+    };
+    tokio::time::timeout(Duration::from_secs(60), waiting).await.context("the members are not ready after 60 s")??;
+    Ok(())
 }
 
 /// One policy that spreads Deployments and what they need, so that the first command shows something.
@@ -94,7 +130,7 @@ async fn policy(parts: &Parts) -> anyhow::Result<()> {
         "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
         "metadata": {"name": "everywhere", "namespace": "default"},
         "spec": {
-            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}, {"apiVersion": "v1", "kind": "Service"}],
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
             "propagateDeps": true,
             "placement": {
                 "clusterAffinity": {"clusterNames": []},

@@ -146,6 +146,11 @@ impl Instances {
             _ => return,
         };
         let way = endpoint(&self.service, name, "atoll-fleet");
+        for (gvr, object) in atoll_fleet::objects() {
+            if let Err(status) = way.ensure(&gvr, None, &object).await {
+                tracing::warn!(instance = name, %status, "a namespace or service of the fleet is missing");
+            }
+        }
         let fleet = Fleet::start(atoll_fleet::Options::new(way, Arc::new(self.members())), stop).await;
         if let Some(running) = self.running.lock().get_mut(name)
             && running.fleet.is_none()

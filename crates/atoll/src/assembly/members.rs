@@ -10,7 +10,7 @@ use atoll_runtime::Endpoint;
 use atoll_vnode::{KubeconfigResolver, Worker, WorkerResolver};
 use serde_json::Value;
 
-use super::parts::endpoint;
+use super::parts::{endpoint, members};
 
 /// Finds ways to members and workers.
 pub struct Members {
@@ -23,10 +23,8 @@ pub struct Members {
 impl Members {
     /// The instance of this hub that a URL leads to. Only the transport differs: the same API answers.
     fn local(&self, url: &str, agent: &str) -> Option<Endpoint> {
-        let root = self.hub.url(&self.hub.root());
-        let name = url.strip_prefix(&root)?.strip_prefix("/instances/")?.trim_end_matches('/');
-        self.hub.instance(name)?;
-        Some(endpoint(&self.service, name, agent))
+        let name = members(&self.hub)(url)?;
+        Some(endpoint(&self.service, &name, agent))
     }
 }
 

@@ -35,6 +35,12 @@ impl Parts {
         self.hub.add_native(|instance| &*instance.name == "root", atoll_api::crds(atoll_api::CrdSet::Atoll)).await?;
         self.hub.add_native(|instance| &*instance.name != "root", atoll_api::crds(atoll_api::CrdSet::Karmada)).await?;
         self.hub.add_native(|instance| &*instance.name != "root", atoll_api::crds(atoll_api::CrdSet::Kubeocean)).await?;
+        self.hub.add_admission(Arc::new(atoll_sim::ServiceAddresses::new(|_| true)));
+        self.hub.add_admission(atoll_fleet::admission());
+        self.hub.add_admission(atoll_vnode::admission());
+        let (hub, members) = (self.hub.clone(), members(&self.hub));
+        let proxy = atoll_fleet::cluster_proxy(Arc::new(move |cluster| members(cluster.spec.api_endpoint.as_str())));
+        hub.add_connector("cluster.karmada.io", "clusters", "proxy", proxy);
         Background::start(self.hub.clone(), &self.hub.keys().own().serving.cert_pem(), self.stop.clone());
         self.instances.clone().start().await
     }
@@ -42,6 +48,16 @@ impl Parts {
     /// A way to an instance with all rights, for parts of the hub itself.
     pub fn endpoint(&self, instance: &str, agent: &str) -> Endpoint {
         endpoint(&self.service, instance, agent)
+    }
+}
+
+/// Tells which instance of this hub a URL leads to.
+pub fn members(hub: &Arc<Hub>) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
+    let hub = hub.clone();
+    move |url| {
+        let root = hub.url(&hub.root());
+        let name = url.strip_prefix(&root)?.strip_prefix("/instances/")?.trim_end_matches('/');
+        hub.instance(name).map(|instance| instance.name.to_string())
     }
 }
 

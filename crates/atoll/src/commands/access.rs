@@ -44,7 +44,7 @@ impl Access {
                 *server = if instance == "root" { base } else { format!("{base}/instances/{instance}") };
             }
         }
-        config.contexts = vec![kube::config::NamedContext { name: instance.to_owned(), context: Some(context) }];
+        config.contexts = vec![kube::config::NamedContext { name: instance.to_owned(), context: Some(context), ..Default::default() }];
         config.current_context = Some(instance.to_owned());
         let tree = serde_json::to_value(&config)?;
         Ok(serde_saphyr::to_string(&tree)?)

@@ -113,7 +113,7 @@ impl Get {
                     Some(Value::Array(items)) => items.clone(),
                     _ => vec![value.clone()],
                 };
-                list.into_iter().map(|item| json!({"cluster": name, "object": item}))
+                list.into_iter().map(move |item| json!({"cluster": name, "object": item}))
             })
             .collect();
         if output::tree(self.output, &Value::Array(items))? {

@@ -81,8 +81,8 @@ pub fn server_table(tables: &[(Option<&str>, &Value)], wide: bool) {
         headers.insert(0, "CLUSTER");
     }
     let mut rows = Vec::new();
-    for (name, table) in tables {
-        for row in table["rows"].as_array().into_iter().flatten() {
+    for (name, answer) in tables {
+        for row in answer["rows"].as_array().into_iter().flatten() {
             let mut cells: Vec<String> = columns.iter().map(|(at, _)| cell(&row["cells"][*at])).collect();
             if namespaced {
                 cells.insert(0, cell(&row["object"]["metadata"]["namespace"]));
@@ -93,7 +93,7 @@ pub fn server_table(tables: &[(Option<&str>, &Value)], wide: bool) {
             rows.push(cells);
         }
     }
-    self::table(&headers, &rows);
+    table(&headers, &rows);
 }
 
 fn cell(value: &Value) -> String {
