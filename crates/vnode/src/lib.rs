@@ -11,17 +11,27 @@
 //! Start at [`Manager`]. What is decided is in small pure functions (`pod::step`, `node::build`,
 //! `pod::rewrite`, and the `atoll-lease` crate); the rest carries it out.
 
+mod admission;
 mod binding;
+mod connect;
+mod copy;
 mod manager;
 mod node;
+mod passage;
 mod pod;
 mod policy;
+mod preview;
 mod resource;
+mod service;
 mod syncer;
 mod tree;
 mod worker;
 
+pub use admission::admission;
+pub use connect::{STREAMS, connector};
 pub use manager::{Manager, Options};
+pub use passage::Passage;
+pub use preview::preview;
 pub use worker::{KubeconfigResolver, ShortCut, Worker, WorkerResolver};
 
 /// What tells the time; injected so that tests can turn the hands.

@@ -67,6 +67,11 @@ pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
+/// The elements of a list inside an object, to be changed; looking must not make one.
+pub(crate) fn list_mut<'a>(object: &'a mut Value, pointer: &str) -> impl Iterator<Item = &'a mut Value> {
+    object.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
 pub(crate) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
     list(&object["metadata"]["finalizers"]).iter().any(|own| own == finalizer)
 }

@@ -3,21 +3,39 @@
 use std::sync::Arc;
 
 use atoll_api::kubeocean::ClusterBinding;
+use atoll_apiserver::{ApiService, Hub, Identity};
 use atoll_meta::Status;
 use atoll_pki::{Access, Auth, Kubeconfig};
 use atoll_runtime::Endpoint;
+
+use crate::passage::{InstancePassage, Passage, RemotePassage};
 
 /// A worker cluster.
 #[derive(Clone)]
 pub struct Worker {
     /// Its API.
     pub endpoint: Endpoint,
+    /// The way for logs, exec, attach and port-forward; without one they are not offered.
+    pub passage: Option<Arc<dyn Passage>>,
 }
 
 impl Worker {
     /// A worker reached through this endpoint.
     pub fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint }
+        let passage = endpoint.transport().remote().map(|client| -> Arc<dyn Passage> {
+            Arc::new(RemotePassage { client: client.clone() })
+        });
+        Self { endpoint, passage }
+    }
+
+    /// An instance of a hub in this process, used under an identity.
+    pub fn in_process(hub: &Arc<Hub>, instance: &str, identity: Identity) -> Self {
+        let caller = identity.clone();
+        let endpoint = Endpoint::in_process(ApiService::new(hub.clone()), instance, crate::manager::AGENT, move |extensions| {
+            extensions.insert(caller.clone());
+        });
+        let passage = InstancePassage { hub: hub.clone(), instance: instance.to_owned(), identity };
+        Self { endpoint, passage: Some(Arc::new(passage)) }
     }
 }
 

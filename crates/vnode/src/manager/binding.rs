@@ -21,7 +21,6 @@ use crate::{resource, tree};
 /// How often a healthy binding is looked at: a renewed kubeconfig is noticed by then.
 const AGAIN: Duration = Duration::from_secs(60);
 const CONNECTING: Duration = Duration::from_secs(30);
-const LEAVING: Duration = Duration::from_secs(2);
 
 impl Inner {
     pub(super) async fn reconcile(self: Arc<Self>, computing: Arc<Computing>, cache: Cache, name: String) -> Result<Option<Duration>, Status> {
@@ -32,7 +31,7 @@ impl Inner {
         let object = item.tree();
         let binding: ClusterBinding = item.decode().map_err(|error| Status::bad_request(error.to_string()))?;
         if tree::is_deleting(&object) {
-            return self.unbind(&computing, &object, &binding).await;
+            return self.unbind(&computing, &cache, &object, &binding).await;
         }
         if self.add_finalizers(&object).await? {
             return Ok(None);
@@ -54,12 +53,12 @@ impl Inner {
         }
     }
 
-    fn now(&self) -> jiff::Timestamp {
+    pub(super) fn now(&self) -> jiff::Timestamp {
         (self.settings.clock)()
     }
 
     /// Stops the syncer of a binding that is gone.
-    async fn end(&self, name: &str) {
+    pub(super) async fn end(&self, name: &str) {
         let running = self.running.write().remove(name);
         if let Some(running) = running {
             running.end().await;
@@ -81,9 +80,14 @@ impl Inner {
     async fn bring_up(self: &Arc<Self>, computing: &Arc<Computing>, cache: &Cache, binding: &ClusterBinding) -> Result<(), Failure> {
         let settings = Binding::of(binding);
         self.validate(computing, cache, binding, &settings).map_err(|message| Failure { reason: "ValidationFailed", message })?;
+        self.ensure_running(computing, binding, &settings).await
+    }
+
+    /// Has a syncer running that knows the binding as it is; fails while its worker does not answer.
+    pub(super) async fn ensure_running(self: &Arc<Self>, computing: &Arc<Computing>, binding: &ClusterBinding, settings: &Binding) -> Result<(), Failure> {
         let lost = |status: Status| Failure { reason: "ConnectivityFailed", message: status.message };
         let kubeconfig = self.kubeconfig(binding).await.map_err(lost)?;
-        let fingerprint: String = Sha256::digest(kubeconfig.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let fingerprint = fingerprint(&kubeconfig, settings);
         let known = self.running.read().get(&settings.name).map(|running| running.fingerprint == fingerprint);
         if known == Some(false) {
             self.end(&settings.name).await;
@@ -101,7 +105,7 @@ impl Inner {
         }
         let running = self.running.read();
         let Some(running) = running.get(&settings.name) else { return Ok(()) };
-        running.set_binding(settings);
+        running.set_binding(settings.clone());
         match running.reach.trouble() {
             Some(message) => Err(Failure { reason: "ConnectivityFailed", message }),
             None => Ok(()),
@@ -144,26 +148,6 @@ impl Inner {
         String::from_utf8(bytes).map_err(|_| wrong("key \"kubeconfig\" is not text"))
     }
 
-    /// Takes everything back, then lets the binding go.
-    async fn unbind(&self, computing: &Arc<Computing>, object: &Value, binding: &ClusterBinding) -> Result<Option<Duration>, Status> {
-        let settings = Binding::of(binding);
-        if tree::has_finalizer(object, finalizer::SYNCER) {
-            if let Some(running) = self.running.read().get(&settings.name) {
-                running.set_binding(settings.clone());
-            }
-            if !computing.nodes_of(&settings.name).is_empty() {
-                return Ok(Some(LEAVING));
-            }
-            let rest = tree::finalizers_without(object, finalizer::SYNCER);
-            self.patch(object, "", &json!({"metadata": {"finalizers": rest}})).await?;
-            return Ok(None);
-        }
-        self.end(&settings.name).await;
-        let rest = tree::finalizers_without(object, finalizer::MANAGER);
-        self.patch(object, "", &json!({"metadata": {"finalizers": rest}})).await?;
-        Ok(None)
-    }
-
     async fn write_status(&self, object: &Value, status: ClusterBindingStatus) -> Result<(), Status> {
         let status = serde_json::to_value(&status).map_err(Status::internal)?;
         match tree::difference(&object["status"], &status) {
@@ -172,10 +156,21 @@ impl Inner {
         }
     }
 
-    async fn patch(&self, object: &Value, sub: &str, patch: &Value) -> Result<(), Status> {
+    pub(super) async fn patch(&self, object: &Value, sub: &str, patch: &Value) -> Result<(), Status> {
         match self.endpoint.patch(&resource::bindings(), None, tree::name(object), sub, Patch::Merge, patch).await {
             Err(status) if status.code != 404 => Err(status),
             _ => Ok(()),
         }
     }
+}
+
+/// Changes when a syncer has to be started anew: other credentials, other namespaces to follow.
+fn fingerprint(kubeconfig: &str, settings: &Binding) -> String {
+    let mut digest = Sha256::new();
+    digest.update(kubeconfig);
+    for namespace in std::iter::once(&settings.mount_namespace).chain(&settings.service_namespaces) {
+        digest.update([0]);
+        digest.update(namespace);
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -3,6 +3,7 @@
 mod binding;
 mod condition;
 mod running;
+mod unbind;
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,8 +1,10 @@
 //! Bottom-up: from a node of the worker cluster to a virtual Node.
 
 mod build;
+mod csi;
 mod evict;
 mod expected;
+mod hostport;
 mod lease;
 mod port;
 mod silence;
@@ -19,6 +21,7 @@ use atoll_runtime::Patch;
 use serde_json::{Value, json};
 
 pub(crate) use build::is_ready;
+pub(crate) use csi::csi_nodes;
 pub(crate) use expected::Expected;
 pub(crate) use port::Ports;
 pub(crate) use withdraw::SYSTEM_NAMESPACES;
@@ -92,6 +95,8 @@ impl Syncer {
         if tree::label(physical, label::POLICY_APPLIED) != loan.policy {
             self.mark_physical(tree::name(physical), json!(loan.policy)).await?;
         }
+        self.keep_csi_node(tree::name(physical), tree::name(&node)).await?;
+        self.keep_host_ports(tree::name(physical), tree::name(&node)).await?;
         let evict = self.evict(&node, &loan.state).await?;
         let edge = loan.next_edge.map(|edge| self.until(edge));
         Ok([evict, edge].into_iter().flatten().min())

@@ -35,6 +35,8 @@ impl Syncer {
         if self.clear(node).await? {
             return Ok(Some(AGAIN));
         }
+        self.drop_csi_node(tree::name(node)).await?;
+        self.drop_host_ports(tree::name(node)).await?;
         self.forget_lease(node).await?;
         self.computing.ports.release(tree::name(node));
         let rest = tree::finalizers_without(node, finalizer::VIRTUAL_NODE);

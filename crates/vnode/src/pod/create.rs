@@ -25,15 +25,12 @@ impl Syncer {
             return Err(Status::unavailable("the worker cluster does not answer"));
         }
         let priority = self.priority(binding).await?;
-        let refused = allow::refused(&pod["spec"], priority, &self.allowed(pod));
+        let allowed = self.allowed(pod);
+        let refused = allow::refused(&pod["spec"], priority, &allowed);
         if !refused.is_empty() {
             return self.refuse(pod, &refused).await;
         }
-        let made = match self.physical_object(pod, binding).await {
-            Ok(object) => self.submit(pod, binding, object).await,
-            Err(status) => Err(status),
-        };
-        match made {
+        match self.make(pod, binding, &allowed).await {
             Ok(below) => {
                 self.complaints.lock().remove(tree::uid(pod));
                 self.link(pod, &below).await.map(|()| None)
@@ -43,6 +40,13 @@ impl Syncer {
                 Err(status)
             }
         }
+    }
+
+    async fn make(&self, pod: &Value, binding: &Binding, allowed: &[String]) -> Result<Value, Status> {
+        self.bring_needs(pod, binding, allowed).await?;
+        self.bring_tokens(pod, binding).await?;
+        let object = self.physical_object(pod, binding).await?;
+        self.submit(pod, binding, object).await
     }
 
     async fn physical_object(&self, pod: &Value, binding: &Binding) -> Result<Value, Status> {
@@ -84,7 +88,7 @@ impl Syncer {
         }
     }
 
-    async fn make_namespace(&self, name: &str) -> Result<(), Status> {
+    pub(crate) async fn make_namespace(&self, name: &str) -> Result<(), Status> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {label::MANAGED_BY: MANAGED_BY}}});
         self.below().ensure(&resource::namespaces(), None, &namespace).await.map(drop)
     }
@@ -107,7 +111,7 @@ impl Syncer {
     }
 
     /// What the policy of a pod's node allows.
-    fn allowed(&self, pod: &Value) -> Vec<String> {
+    pub(super) fn allowed(&self, pod: &Value) -> Vec<String> {
         let Some(node) = self.node_of(pod) else { return Vec::new() };
         let policy = tree::annotation(&node, annotation::POLICIES_APPLIED);
         let policies = self.all_policies();

@@ -36,7 +36,11 @@ impl Syncer {
         }
         self.write_above(pod, &wanted).await?;
         self.keep_spec(pod, below).await?;
-        Ok(self.scheduling_deadline(below))
+        if tree::is_deleting(below) || atoll_lease::is_over(below) {
+            return Ok(None);
+        }
+        let tokens = self.bring_tokens(pod, &self.binding()).await?;
+        Ok([tokens, self.scheduling_deadline(below)].into_iter().flatten().min())
     }
 
     /// Writes what changed about the pod: status and metadata in one request.
@@ -77,7 +81,7 @@ impl Syncer {
             return Ok(());
         }
         let spec = json!({"ephemeralContainers": added});
-        let refused = super::allow::refused(&spec, None, &[]);
+        let refused = super::allow::refused(&spec, None, &self.allowed(pod));
         if !refused.is_empty() {
             self.complain(pod, "FailedCreatePod", &format!("not allowed: {}", refused.join(", "))).await;
             return Ok(());

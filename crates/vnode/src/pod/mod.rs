@@ -10,6 +10,7 @@ mod refs;
 mod rewrite;
 mod status;
 mod step;
+mod token;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +24,10 @@ use crate::binding::Binding;
 use crate::resource;
 use crate::syncer::Syncer;
 use crate::tree;
-pub(crate) use build::Workload;
+pub(crate) use build::{Workload, marks};
 pub(crate) use network::{Intranet, offered};
+pub(crate) use refs::references;
+pub(crate) use token::SWEEP;
 use step::{Context, Step, step};
 
 impl Syncer {
@@ -33,6 +36,9 @@ impl Syncer {
         let (namespace, name) = tree::split(&key);
         let binding = self.binding();
         let pod = self.computing.pods.get_key(&key).map(|item| item.tree());
+        if pod.is_none() {
+            self.drop_needs(&key);
+        }
         let place = self.physical_place(pod.as_ref(), &binding, namespace, name);
         let below = self.pods.get(&place.0, &place.1).map(|item| item.tree());
         let step = self.next_step(pod.as_ref(), below.as_ref(), &binding);
@@ -113,6 +119,17 @@ impl Syncer {
         self.below().delete(&resource::pods(), Some(tree::namespace(below)), tree::name(below), &options).await
     }
 
+    /// Deletes a physical pod that is certainly ours and does not say for whom it runs.
+    pub(crate) async fn stray(self: Arc<Self>, key: String) -> Result<Option<Duration>, Status> {
+        let Some(below) = self.pods.get_key(&key).map(|item| item.tree()) else { return Ok(None) };
+        let ours = tree::label(&below, crate::binding::OWNER) == self.computing.owner;
+        let here = tree::label(&below, atoll_api::kubeocean_names::label::CLUSTER_BINDING) == self.binding().name;
+        if ours && here && crate::syncer::original_of(&below).is_none() && !tree::is_deleting(&below) {
+            self.below().delete(&resource::pods(), Some(tree::namespace(&below)), tree::name(&below), &tree::only(tree::uid(&below))).await?;
+        }
+        Ok(None)
+    }
+
     /// Lets a pod go whose physical pod is gone, or never was.
     async fn finish(&self, pod: &Value, binding: &Binding) -> Result<(), Status> {
         if let Some(below) = self.read_physical(pod, binding).await?
@@ -120,6 +137,7 @@ impl Syncer {
         {
             return Err(Status::unavailable("the physical pod is still there"));
         }
+        self.drop_tokens(pod, binding).await?;
         let options = tree::only_within(tree::uid(pod), 0);
         self.above().delete(&resource::pods(), Some(tree::namespace(pod)), tree::name(pod), &options).await
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::tree::list;
+use crate::tree::{list, list_mut};
 
 /// The addresses pods use; what is `None` is not offered and left as the worker cluster has it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,8 +35,8 @@ pub(crate) fn apply(spec: &mut Value, namespace: &str, hostname: &str, intranet:
         let alias = json!({"ip": address, "hostnames": ["kubernetes.default.svc", "kubernetes.default", "kubernetes", domain]});
         push(spec, "hostAliases", alias);
     }
-    for group in ["containers", "initContainers"] {
-        for container in spec[group].as_array_mut().into_iter().flatten() {
+    for group in ["/containers", "/initContainers"] {
+        for container in list_mut(spec, group) {
             for (name, value) in &variables {
                 set_variable(container, name, value);
             }
@@ -49,7 +49,7 @@ pub(crate) fn apply(spec: &mut Value, namespace: &str, hostname: &str, intranet:
 }
 
 fn push(object: &mut Value, field: &str, element: Value) {
-    match object[field].as_array_mut() {
+    match object.get_mut(field).and_then(Value::as_array_mut) {
         Some(list) => list.push(element),
         None => object[field] = json!([element]),
     }
@@ -57,7 +57,7 @@ fn push(object: &mut Value, field: &str, element: Value) {
 
 fn set_variable(container: &mut Value, name: &str, value: &str) {
     let wanted = json!({"name": name, "value": value});
-    let known = container["env"].as_array_mut().and_then(|list| list.iter_mut().find(|own| own["name"] == name));
+    let known = list_mut(container, "/env").find(|own| own["name"] == name);
     match known {
         Some(own) => *own = wanted,
         None => push(container, "env", wanted),

@@ -2,13 +2,7 @@
 
 use serde_json::Value;
 
-/// What a reference points at.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Kind {
-    ConfigMap,
-    Secret,
-    Claim,
-}
+use crate::copy::Kind;
 
 /// A reference of a pod, in its own namespace.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::network::{self, Intranet};
 use super::refs::visit;
-use crate::tree::{self, list};
+use crate::tree::{self, list, list_mut};
 
 /// What a physical spec follows from besides the pod.
 pub(crate) struct Rewrite<'a> {
@@ -116,11 +116,10 @@ fn token_key(index: usize) -> String {
 
 /// Replaces projected tokens by the Secrets that hold them, whose names are final.
 fn tokens(spec: &mut Value, pod: &Value) {
-    for volume in spec["volumes"].as_array_mut().into_iter().flatten() {
+    for volume in list_mut(spec, "/volumes") {
         let name = token_name(pod, volume);
-        let sources = volume["projected"]["sources"].as_array_mut().into_iter().flatten();
         let mut index = 0;
-        for source in sources.filter(|source| source["serviceAccountToken"].is_object()) {
+        for source in list_mut(volume, "/projected/sources").filter(|source| source["serviceAccountToken"].is_object()) {
             let path = source["serviceAccountToken"]["path"].clone();
             *source = json!({"secret": {"name": name, "items": [{"key": token_key(index), "path": path}]}});
             index += 1;
@@ -146,22 +145,21 @@ fn fields(spec: &mut Value) {
             reference["fieldPath"] = path.into();
         }
     };
-    for group in ["containers", "initContainers", "ephemeralContainers"] {
-        for container in spec[group].as_array_mut().into_iter().flatten() {
-            for env in container["env"].as_array_mut().into_iter().flatten() {
+    for group in ["/containers", "/initContainers", "/ephemeralContainers"] {
+        for container in list_mut(spec, group) {
+            for env in list_mut(container, "/env") {
                 env.pointer_mut("/valueFrom/fieldRef").into_iter().for_each(translate);
             }
         }
     }
-    for volume in spec["volumes"].as_array_mut().into_iter().flatten() {
-        let items = |value: Option<&mut Value>| {
-            for item in value.and_then(Value::as_array_mut).into_iter().flatten() {
+    for volume in list_mut(spec, "/volumes") {
+        for item in list_mut(volume, "/downwardAPI/items") {
+            item.get_mut("fieldRef").into_iter().for_each(translate);
+        }
+        for source in list_mut(volume, "/projected/sources") {
+            for item in list_mut(source, "/downwardAPI/items") {
                 item.get_mut("fieldRef").into_iter().for_each(translate);
             }
-        };
-        items(volume.pointer_mut("/downwardAPI/items"));
-        for source in volume.pointer_mut("/projected/sources").and_then(Value::as_array_mut).into_iter().flatten() {
-            items(source.pointer_mut("/downwardAPI/items"));
         }
     }
 }

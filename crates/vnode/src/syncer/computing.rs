@@ -21,11 +21,12 @@ pub(crate) struct Computing {
     pub(crate) owner: String,
     pub(crate) nodes: Cache,
     pub(crate) pods: Cache,
+    pub(crate) csi_nodes: Cache,
     /// Ports of all virtual nodes: several bindings may share an address.
     pub(crate) ports: Ports,
     routes: Arc<Routes>,
     /// Dropping them ends the following.
-    informers: [Informer; 2],
+    informers: [Informer; 3],
 }
 
 /// Which syncer hears of what.
@@ -60,12 +61,22 @@ impl Computing {
         let routes = Arc::new(Routes { queues: RwLock::default(), by_node: Mutex::default(), nodes: RwLock::default() });
         let selection = Selection { namespace: None, query: format!("labelSelector={}%3D{MANAGED_BY}", label::MANAGED_BY) };
         let sink = routes.clone();
-        let nodes = Informer::start(endpoint.clone(), resource::nodes(), selection, move |change| sink.node(&change));
+        let nodes = Informer::start(endpoint.clone(), resource::nodes(), selection.clone(), move |change| sink.node(&change));
         *routes.nodes.write() = Some(nodes.cache.clone());
         let sink = routes.clone();
         let pods = Informer::start(endpoint.clone(), resource::pods(), Selection::default(), move |change| sink.pod(&change));
-        let owner = tree::uid(&system).to_owned();
-        Ok(Self { endpoint, owner, nodes: nodes.cache.clone(), pods: pods.cache.clone(), ports: Ports::default(), routes, informers: [nodes, pods] })
+        let sink = routes.clone();
+        let csi_nodes = Informer::start(endpoint.clone(), crate::node::csi_nodes(), selection, move |change| sink.csi_node(&change));
+        Ok(Self {
+            endpoint,
+            owner: tree::uid(&system).to_owned(),
+            nodes: nodes.cache.clone(),
+            pods: pods.cache.clone(),
+            csi_nodes: csi_nodes.cache.clone(),
+            ports: Ports::default(),
+            routes,
+            informers: [nodes, pods, csi_nodes],
+        })
     }
 
     pub(crate) async fn synced(&self) {
@@ -122,6 +133,15 @@ impl Routes {
         }
     }
 
+    fn csi_node(&self, change: &Change) {
+        let head = &change.item().object.head;
+        let queues = self.queues.read();
+        let queues = head.label(label::CLUSTER_BINDING).and_then(|binding| queues.get(binding));
+        if let (Some(queues), Some(physical)) = (queues, head.label(label::PHYSICAL_NODE_NAME)) {
+            queues.nodes.add(physical.to_owned());
+        }
+    }
+
     fn pod(&self, change: &Change) {
         let item = change.item();
         let node = node_of(item);
@@ -149,7 +169,8 @@ impl Routes {
                 let Some(queues) = head.label(label::CLUSTER_BINDING).and_then(|binding| queues.get(binding)) else { return };
                 queues.pods.add(key);
                 // A node that is being taken back waits for its last pod.
-                if let (true, Some(physical)) = (gone, head.label(label::PHYSICAL_NODE_NAME)) {
+                let matters = gone || item.object.head.label(label::HOST_PORT_FAKE_POD).is_some();
+                if let (true, Some(physical)) = (matters, head.label(label::PHYSICAL_NODE_NAME)) {
                     queues.nodes.add(physical.to_owned());
                 }
             }

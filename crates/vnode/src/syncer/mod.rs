@@ -2,6 +2,7 @@
 
 mod computing;
 mod intranet;
+mod leave;
 mod queues;
 mod reach;
 mod usage;
@@ -26,13 +27,16 @@ pub(crate) use reach::Reach;
 pub(crate) use usage::{Usage, is_ours, original_of};
 
 use crate::binding::Binding;
+use crate::copy::{Copies, Kind, Thing, Users};
 use crate::manager::Settings;
-use crate::pod::{Intranet, Workload};
+use crate::pod::{Intranet, SWEEP, Workload};
 use crate::resource;
+use crate::service::Traffics;
 use crate::worker::Worker;
 
 const POD_WORKERS: usize = 32;
 const NODE_WORKERS: usize = 8;
+const OBJECT_WORKERS: usize = 8;
 
 /// One binding at work.
 pub(crate) struct Syncer {
@@ -46,6 +50,10 @@ pub(crate) struct Syncer {
     pub(crate) usage: Arc<Usage>,
     pub(crate) queues: Queues,
     pub(crate) reach: Reach,
+    pub(crate) copies: Copies,
+    pub(crate) users: Users,
+    pub(crate) traffics: Traffics,
+    pub(crate) csi_nodes: Cache,
     /// What was last told about a pod, by uid.
     pub(crate) complaints: Mutex<HashMap<String, String>>,
     /// Name and value of the priority class of leased pods.
@@ -83,23 +91,34 @@ impl Syncer {
         let pods = follow(resource::pods(), Box::new(move |change| facts.hear(&change, &owner, &sink)));
         let sink = queues.clone();
         let policies = follow(resource::policies(), Box::new(move |change| sink.policies.add(change.item().object.head.name.to_string())));
+        let (copies, informers) = Copies::follow(&computing.endpoint, &worker.endpoint, &binding, &computing.owner, &queues);
+        let (traffics, more) = Traffics::follow(&computing.endpoint, &worker.endpoint, &binding, &computing.owner, &queues);
+        let sink = queues.clone();
+        let csi_nodes = follow(crate::node::csi_nodes(), Box::new(move |change| sink.nodes.add(change.item().object.head.name.to_string())));
+        let mut sources = Sources { informers: vec![nodes, pods, policies, csi_nodes] };
+        let [nodes, pods, policies, csi_nodes] = [0, 1, 2, 3].map(|index| sources.informers[index].cache.clone());
+        sources.informers.extend(informers.into_iter().chain(more));
         let syncer = Self {
             settings,
             computing,
             worker: worker.clone(),
-            nodes: nodes.cache.clone(),
-            pods: pods.cache.clone(),
-            policies: policies.cache.clone(),
+            nodes,
+            pods,
+            policies,
             usage,
             queues,
             reach,
+            copies,
+            users: Users::default(),
+            traffics,
+            csi_nodes,
             complaints: Mutex::default(),
             priority: Mutex::default(),
             workloads: Mutex::default(),
             intranet: Mutex::default(),
             binding: RwLock::new(Arc::new(binding)),
         };
-        (Arc::new(syncer), Sources { informers: vec![nodes, pods, policies] })
+        (Arc::new(syncer), sources)
     }
 
     /// Works until `stop`; an error means it could not begin.
@@ -132,6 +151,13 @@ impl Syncer {
         tasks.spawn(work(syncer.queues.pods.clone(), POD_WORKERS, stop.clone(), move |key| own.clone().pod(key)));
         let own = syncer.clone();
         tasks.spawn(work(syncer.queues.policies.clone(), 1, stop.clone(), move |name| own.clone().policy(name)));
+        let own = syncer.clone();
+        tasks.spawn(work(syncer.queues.objects.clone(), OBJECT_WORKERS, stop.clone(), move |thing| own.clone().object(thing)));
+        let own = syncer.clone();
+        tasks.spawn(work(syncer.queues.traffic.clone(), 2, stop.clone(), move |traffic| own.clone().traffic(traffic)));
+        let own = syncer.clone();
+        tasks.spawn(work(syncer.queues.strays.clone(), 1, stop.clone(), move |key| own.clone().stray(key)));
+        tasks.spawn(syncer.clone().sweep_regularly(stop.clone()));
         tasks.close();
         tasks.wait().await;
         Ok(())
@@ -144,10 +170,20 @@ impl Syncer {
             let head = &node.object.head;
             self.computing.ports.assign(&head.name, head.label(label::PROXIER_PORT).unwrap_or_default());
             self.queues.nodes.add(head.label(label::PHYSICAL_NODE_NAME).unwrap_or_default().to_owned());
-            self.computing.pods_on(&head.name).into_iter().for_each(|pod| self.queues.pods.add(pod));
+            for pod in self.computing.pods_on(&head.name) {
+                self.computing.pods.get_key(&pod).into_iter().for_each(|item| self.note_needs(&item.tree()));
+                self.queues.pods.add(pod);
+            }
+        }
+        for kind in Kind::ALL {
+            let originals = self.copies.above(kind).into_iter().flat_map(|cache| cache.list());
+            originals.for_each(|item| self.queues.objects.add(Thing::new(kind, &item.object.head.namespace, &item.object.head.name)));
+            let copies = self.copies.below(kind).into_iter().flat_map(|cache| cache.list());
+            copies.filter_map(|item| Thing::of_copy(kind, &item.tree())).for_each(|thing| self.queues.objects.add(thing));
         }
         self.nodes.keys().into_iter().for_each(|name| self.queues.nodes.add(name));
         self.policies.keys().into_iter().for_each(|name| self.queues.policies.add(name));
+        self.seed_traffic();
         self.sweep();
     }
 
@@ -155,7 +191,26 @@ impl Syncer {
     pub(crate) fn sweep(&self) {
         for item in self.pods.list() {
             if item.object.head.label(label::MANAGED_BY).is_some() {
-                original_of(&item.tree()).into_iter().for_each(|key| self.queues.pods.add(key));
+                match original_of(&item.tree()) {
+                    Some(key) => self.queues.pods.add(key),
+                    None => self.queues.strays.add(item.key()),
+                }
+            }
+        }
+    }
+
+    /// Finds what was left behind, now and then.
+    async fn sweep_regularly(self: Arc<Self>, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(SWEEP) => {}
+            }
+            if self.reach.is_up() {
+                self.sweep();
+                if let Err(status) = self.sweep_tokens().await {
+                    tracing::debug!(%status, "tokens not swept");
+                }
             }
         }
     }

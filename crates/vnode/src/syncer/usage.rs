@@ -37,8 +37,10 @@ impl Usage {
         let pod = item.tree();
         let ours = is_ours(&pod, owner);
         if ours {
-            // Pods that lost their marks are found by the sweep.
-            original_of(&pod).into_iter().for_each(|key| queues.pods.add(key));
+            match original_of(&pod) {
+                Some(key) => queues.pods.add(key),
+                None => queues.strays.add(item.key()),
+            }
         }
         let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
         if node.is_empty() {

@@ -1,5 +1,4 @@
 //! Three clusters in one process: `compute`, `w1` and `w2`, with a manager between them.
-#![allow(clippy::unwrap_used, dead_code)]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +50,8 @@ pub fn endpoint(hub: &Arc<Hub>, instance: &str) -> Endpoint {
 impl Stage {
     /// Opens the clusters, without a manager.
     pub async fn open() -> Self {
+        // Shown with RUST_LOG=debug for tests that fail.
+        let _ = tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_test_writer().try_init();
         let clock = clock();
         let hub = open_hub(&clock).await;
         hub.add_native(|_| true, atoll_vnode::definitions()).await.unwrap();
@@ -73,9 +74,11 @@ impl Stage {
         let (hub, line) = (self.hub.clone(), self.line.clone());
         let workers = ShortCut::new(move |_: &ClusterBinding, kubeconfig: &str| {
             let name = kubeconfig.rsplit("/instances/").next()?.split_whitespace().next()?.trim_matches('"').to_owned();
-            let through = endpoint(&hub, &name);
-            let cut = Arc::new(Cut { through, line: (name == "w1").then(|| line.clone()) });
-            Some(Worker::new(Endpoint::new(&name, cut, "atoll-vnode")))
+            hub.instance(&name)?;
+            let mut worker = Worker::in_process(&hub, &name, Identity::master("vnode"));
+            let cut = Cut { through: worker.endpoint.clone(), line: (name == "w1").then(|| line.clone()) };
+            worker.endpoint = Endpoint::new(&name, Arc::new(cut), "atoll-vnode");
+            Some(worker)
         });
         let mut options = Options::new(self.compute.clone(), workers);
         options.clock = self.clock.clone();
@@ -235,12 +238,12 @@ pub async fn patch(cluster: &Endpoint, gvr: &Gvr, namespace: Option<&str>, name:
 /// Waits until an object is as wanted; time passes by itself while nobody works.
 pub async fn until(cluster: &Endpoint, gvr: &Gvr, namespace: Option<&str>, name: &str, wanted: impl Fn(Option<&Value>) -> bool) -> Option<Value> {
     let mut last = None;
-    for _ in 0..3000 {
+    for _ in 0..12_000 {
         last = cluster.get_opt(gvr, namespace, name).await.unwrap();
         if wanted(last.as_ref()) {
             return last;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
     panic!("{} {name} in {} never was as wanted; it is {last:#?}", gvr.resource, cluster.name());
 }

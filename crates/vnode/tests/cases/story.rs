@@ -1,10 +1,7 @@
 //! The main story: a worker's node appears, a pod runs there, both sides let go.
-#![allow(clippy::unwrap_used)]
-
-mod stage;
 
 use serde_json::json;
-use stage::*;
+use crate::stage::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_on_a_leased_node_runs_in_the_worker_cluster_until_it_is_deleted() {

@@ -1,0 +1,67 @@
+//! Following originals and their copies.
+
+use std::collections::HashMap;
+
+use atoll_api::kubeocean_names::synced_by_label;
+use atoll_runtime::{Cache, Endpoint, Informer, Selection};
+use serde_json::Value;
+
+use super::thing::{Kind, Thing};
+use crate::binding::{Binding, OWNER};
+use crate::syncer::Queues;
+
+/// Originals that have copies, and the copies.
+pub(crate) struct Copies {
+    originals: HashMap<Kind, Cache>,
+    copies: HashMap<Kind, Cache>,
+    mount: String,
+}
+
+impl Copies {
+    /// Starts following; what changes is looked at.
+    pub(crate) fn follow(above: &Endpoint, below: &Endpoint, binding: &Binding, owner: &str, queues: &Queues) -> (Self, Vec<Informer>) {
+        let mut out = Self { originals: HashMap::new(), copies: HashMap::new(), mount: binding.mount_namespace.clone() };
+        let mut informers = Vec::new();
+        for kind in Kind::ALL {
+            let query = format!("labelSelector={}%3Dtrue", synced_by_label(&binding.cluster_id));
+            let sink = queues.clone();
+            let originals = Informer::start(above.clone(), kind.gvr(), Selection { namespace: None, query }, move |change| {
+                let head = &change.item().object.head;
+                sink.objects.add(Thing::new(kind, &head.namespace, &head.name));
+            });
+            let selection = Selection {
+                namespace: kind.below(&binding.mount_namespace).map(ToOwned::to_owned),
+                query: format!("labelSelector={OWNER}%3D{owner}"),
+            };
+            let sink = queues.clone();
+            let copies = Informer::start(below.clone(), kind.gvr(), selection, move |change| {
+                Thing::of_copy(kind, &change.item().tree()).into_iter().for_each(|thing| sink.objects.add(thing));
+            });
+            out.originals.insert(kind, originals.cache.clone());
+            out.copies.insert(kind, copies.cache.clone());
+            informers.extend([originals, copies]);
+        }
+        (out, informers)
+    }
+
+    /// An original that has copies.
+    pub(crate) fn original(&self, thing: &Thing) -> Option<Value> {
+        self.originals.get(&thing.kind)?.get_key(&thing.key()).map(|item| item.tree())
+    }
+
+    /// The copy of an original.
+    pub(crate) fn copy(&self, thing: &Thing) -> Option<Value> {
+        let namespace = thing.kind.below(&self.mount).unwrap_or_default();
+        self.copies.get(&thing.kind)?.get(namespace, &thing.physical()).map(|item| item.tree())
+    }
+
+    /// Everything of a kind that is ours in the worker cluster.
+    pub(crate) fn below(&self, kind: Kind) -> Option<&Cache> {
+        self.copies.get(&kind)
+    }
+
+    /// Everything of a kind that has copies.
+    pub(crate) fn above(&self, kind: Kind) -> Option<&Cache> {
+        self.originals.get(&kind)
+    }
+}

@@ -1,0 +1,12 @@
+//! The cases of the original, A to E, over clusters in one process; where the original has a
+//! bug the test says so and asks for the better behaviour.
+#![allow(clippy::unwrap_used)]
+
+mod copies;
+mod manager;
+mod nodes;
+mod pods;
+mod silence;
+mod stage;
+mod story;
+mod unbind;
