@@ -138,6 +138,8 @@ pub struct Core {
     pub queues: Queues,
     /// Who belongs to whom.
     pub index: Arc<Index>,
+    /// Generations of bindings that were written with their decision.
+    settled: Mutex<HashMap<BindingKey, i64>>,
     /// Bindings whose last decision failed.
     pub unplaced: Mutex<HashSet<BindingKey>>,
     /// Since when a copy is unhealthy, by binding and cluster.
@@ -163,6 +165,7 @@ impl Core {
             members: Members::default(),
             queues: Queues::default(),
             index: Arc::default(),
+            settled: Mutex::default(),
             unplaced: Mutex::default(),
             unhealthy: Mutex::default(),
             stop,
@@ -222,11 +225,20 @@ impl Core {
     pub async fn write_binding(&self, before: Option<&Binding>, after: &Binding) -> Result<(), Status> {
         let key = after.key();
         let body = after.to_value();
+        if let Some(record) = crate::decision::Record::of(after) {
+            self.settled.lock().insert(key.clone(), record.generation);
+        }
         match before {
             None => self.instance.create(&key.gvr(), key.in_namespace(), &body).await?,
             Some(_) => self.instance.update(&key.gvr(), key.in_namespace(), &key.name, &body).await?,
         };
         Ok(())
+    }
+
+    /// Whether a binding of this generation was written with its decision; tells so once.
+    pub fn take_settled(&self, key: &BindingKey, generation: i64) -> bool {
+        let mut settled = self.settled.lock();
+        settled.remove(key) == Some(generation)
     }
 
     /// Deletes a binding, unless another one has its name by now.

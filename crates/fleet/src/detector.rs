@@ -245,7 +245,9 @@ pub async fn customized(core: Arc<Core>, _: ()) -> Again {
     }
     for member in core.members.list() {
         for item in core.informers().works.cache.list_in(&atoll_api::names::execution_namespace(&member.name)) {
-            member.queue.add((*item.object.head.name).into());
+            let name: Arc<str> = (*item.object.head.name).into();
+            member.handle(&name, None);
+            member.queue.add(name);
         }
     }
     for key in core.binding_keys() {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::condition::{self, Wanted};
 use crate::discovery::KindInfo;
-use crate::member::{Member, Written};
+use crate::member::{Handled, Member, Written};
 use crate::options::Clock;
 use crate::{diff, gvr, merge};
 
@@ -71,6 +71,10 @@ impl Executor {
             member.forget(&name);
             return Ok(None);
         };
+        let head = &item.object.head;
+        if !head.deleting && member.is_handled(&name, head.generation) {
+            return Ok(None);
+        }
         let Some(task) = task(&item, name, &member) else { return Ok(None) };
         if item.object.head.deleting {
             return self.retire(task).await;
@@ -81,10 +85,9 @@ impl Executor {
         let outcome = tokio::time::timeout(DEADLINE, self.apply(&task)).await;
         let outcome = outcome.unwrap_or_else(|_| Err(Status::timeout(format!("member {} does not answer", member.name), 1)));
         self.tell(&task, outcome.as_ref()).await?;
-        match outcome {
-            Ok(_) => Ok(None),
-            Err(status) => Err(status),
-        }
+        let observed = outcome.inspect_err(|_| member.handle(&task.name, None))?;
+        member.handle(&task.name, observed.and_then(|observed| handled(&task, &observed)));
+        Ok(None)
     }
 
     async fn add_finalizer(&self, task: &Task<'_>) -> Again {
@@ -245,6 +248,17 @@ fn task<'a>(item: &Item, name: Arc<str>, member: &'a Arc<Member>) -> Option<Task
     let manifest = work.spec.workload.manifests.first()?.clone();
     let gvk = Gvk::of(manifest["apiVersion"].as_str()?, manifest["kind"].as_str()?);
     Some(Task { name, work, manifest, gvk, member })
+}
+
+fn handled(task: &Task<'_>, observed: &Value) -> Option<Handled> {
+    let info = task.member.kinds.known().get(&task.gvk)?;
+    Some(Handled {
+        work: task.generation(),
+        namespace: task.object_namespace().filter(|_| info.namespaced).unwrap_or_default().into(),
+        name: task.object_name().into(),
+        revision: observed["metadata"]["resourceVersion"].as_str()?.into(),
+        gvr: info.gvr.clone(),
+    })
 }
 
 /// What tells one state of a member's object from another: status changes do not count where that can be told.

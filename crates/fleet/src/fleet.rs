@@ -22,7 +22,7 @@ use crate::policy::Policy;
 use crate::{clusters, detector, gvr, namespaces, render, report, scheduler};
 
 /// Changes of status are gathered for this long before they are told further up.
-const GATHER: Duration = Duration::from_millis(10);
+const GATHER: Duration = Duration::from_millis(30);
 
 /// A running fleet. It ends with its stop token.
 pub struct Fleet {
@@ -241,7 +241,9 @@ fn binding_sink(core: &Core, change: Change) {
         core.index.put_binding(id, key.clone());
     }
     core.queues.works.add(key.clone());
-    core.queues.decisions.add(key.clone());
+    if !core.take_settled(&key, head.generation) {
+        core.queues.decisions.add(key.clone());
+    }
     core.queues.dependencies.add(key.clone());
     core.queues.evictions.add(key.clone());
     core.queues.reports.add_after(key, GATHER);

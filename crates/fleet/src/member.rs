@@ -24,6 +24,21 @@ pub struct Written {
     pub version: String,
 }
 
+/// What was last carried out for a work: there is nothing to do while both are as they were.
+#[derive(Clone, Debug)]
+pub struct Handled {
+    /// Generation of the work.
+    pub work: i64,
+    /// Where the member's object is.
+    pub gvr: Gvr,
+    /// Namespace of the object, or empty.
+    pub namespace: Box<str>,
+    /// Name of the object.
+    pub name: Box<str>,
+    /// Its resourceVersion.
+    pub revision: Box<str>,
+}
+
 /// One member.
 pub struct Member {
     /// Its name.
@@ -38,6 +53,7 @@ pub struct Member {
     pub origin: String,
     watched: Mutex<HashMap<Gvr, Arc<Informer>>>,
     written: Mutex<HashMap<Arc<str>, Written>>,
+    handled: Mutex<HashMap<Arc<str>, Handled>>,
     work_names: Arc<dyn Fn(&str) -> Option<Arc<str>> + Send + Sync>,
     stop: CancellationToken,
 }
@@ -65,6 +81,7 @@ impl Member {
             origin,
             watched: Mutex::default(),
             written: Mutex::default(),
+            handled: Mutex::default(),
             work_names,
             stop,
         })
@@ -105,6 +122,23 @@ impl Member {
     /// Forgets a work.
     pub fn forget(&self, work: &str) {
         self.written.lock().remove(work);
+        self.handled.lock().remove(work);
+    }
+
+    /// Notes what was carried out, or that it has to be looked at again.
+    pub fn handle(&self, work: &Arc<str>, handled: Option<Handled>) {
+        match handled {
+            Some(handled) => self.handled.lock().insert(work.clone(), handled),
+            None => self.handled.lock().remove(work),
+        };
+    }
+
+    /// Whether a work of this generation was carried out and the member's object is as it was then.
+    pub fn is_handled(&self, work: &str, generation: i64) -> bool {
+        let Some(handled) = self.handled.lock().get(work).cloned() else { return false };
+        let Some(informer) = self.watched.lock().get(&handled.gvr).cloned() else { return false };
+        let present = informer.cache.get(&handled.namespace, &handled.name);
+        handled.work == generation && present.is_some_and(|item| *item.revision == *handled.revision)
     }
 }
 
