@@ -20,6 +20,11 @@ pub struct Access {
 }
 
 impl Access {
+    /// From a path and a context given otherwise.
+    pub fn of(kubeconfig: Option<PathBuf>, context: Option<String>) -> Self {
+        Self { kubeconfig, context }
+    }
+
     fn read(&self) -> anyhow::Result<Kubeconfig> {
         let fallback = PathBuf::from("atoll-data/kubeconfig");
         match &self.kubeconfig {

@@ -8,6 +8,8 @@ mod access;
 mod doctor;
 mod get;
 mod instance;
+mod join;
+mod logs;
 mod output;
 mod serve;
 mod store;
@@ -32,6 +34,12 @@ enum Command {
     Instance(instance::Instance),
     /// List objects of all members of an instance
     Get(get::Get),
+    /// Print the logs of a workload's pods in all members
+    Logs(logs::Logs),
+    /// Join a cluster to an instance
+    Join(join::Join),
+    /// Take a cluster out of an instance
+    Unjoin(join::Unjoin),
     /// Check a hub and its members
     Doctor(doctor::Doctor),
     /// Back up or restore everything a hub holds
@@ -55,6 +63,9 @@ pub fn run() -> ExitCode {
         Command::Down(down) => down.run(),
         Command::Instance(instance) => instance.run(),
         Command::Get(get) => get.run(),
+        Command::Logs(logs) => logs.run(),
+        Command::Join(join) => join.run(),
+        Command::Unjoin(unjoin) => unjoin.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Store(store) => store.run(),
         Command::Completion { shell } => {
