@@ -192,16 +192,6 @@ impl Book {
         self.pods.values()
     }
 
-    /// Number of pods.
-    pub fn len(&self) -> usize {
-        self.pods.len()
-    }
-
-    /// Whether there are no pods.
-    pub fn is_empty(&self) -> bool {
-        self.pods.is_empty()
-    }
-
     /// Pods of a controller, by name.
     pub fn owned_by(&self, uid: &str) -> Vec<Arc<Pod>> {
         let keys = self.owned.get(uid).into_iter().flatten();

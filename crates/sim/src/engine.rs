@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::controllers::{self, Again};
-use crate::fault::{Fault, Faults};
+use crate::fault::Fault;
 use crate::kind::Kind;
 use crate::spec::Spec;
 use crate::world::{Task, Work, World};
-use crate::{kubelet, route, scheduler};
+use crate::{kubelet, registry, route, scheduler};
 
 /// A running simulated cluster. It ends with its token.
 pub struct Sim {
@@ -27,7 +27,8 @@ impl Sim {
     /// Starts a simulated cluster in an instance: makes the nodes that are missing, then goes on
     /// with whatever objects are there.
     pub async fn start(hub: Arc<Hub>, endpoint: Endpoint, name: &str, spec: Spec, stop: CancellationToken) -> Result<Self, Status> {
-        let world = Arc::new(World::new(hub, &endpoint, name, spec, Arc::new(Faults::default())));
+        let world = Arc::new(World::new(hub, &endpoint, name, spec, stop.clone()));
+        registry::add(&world);
         kubelet::ensure_nodes(&world).await?;
         controllers::volume::ensure_class(&world).await?;
         let informers: Vec<Informer> = Kind::ALL.into_iter().map(|kind| follow(&world, kind)).collect();
@@ -109,6 +110,13 @@ impl Sim {
             self.world.add(Task::Node, node.name());
             kubelet::wake_node(&self.world, node.name());
         }
+    }
+}
+
+impl Drop for Sim {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        registry::remove(&self.world);
     }
 }
 

@@ -6,6 +6,7 @@ use atoll_meta::Head;
 use atoll_meta::selector::LabelSelector;
 use jiff::SignedDuration;
 use parking_lot::RwLock;
+use tokio::sync::Notify;
 
 /// Something that goes wrong in a simulated cluster.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -16,8 +17,8 @@ pub enum Fault {
     Slow(Duration),
     /// The API server answers every request with an error.
     Refusing,
-    /// Credentials for the API server are no longer accepted.
-    Unauthorized,
+    /// The certificate of the API server has expired.
+    CertificateExpired,
     /// A node stops answering.
     NodeDown(String),
     /// All nodes of a zone stop answering.
@@ -39,14 +40,15 @@ pub enum Door {
     Closed,
     /// With an error.
     Refusing,
-    /// As to a stranger.
-    Unauthorized,
+    /// With a certificate nobody trusts.
+    Expired,
 }
 
 /// The faults of one cluster.
 #[derive(Debug, Default)]
 pub struct Faults {
     list: RwLock<Vec<Fault>>,
+    changed: Notify,
 }
 
 impl Faults {
@@ -56,6 +58,8 @@ impl Faults {
         if !list.contains(&fault) {
             list.push(fault);
         }
+        drop(list);
+        self.changed.notify_waiters();
     }
 
     /// Removes faults; returns those that were removed.
@@ -64,6 +68,17 @@ impl Faults {
         let (gone, kept) = std::mem::take(&mut *list).into_iter().partition(|fault| which(fault));
         *list = kept;
         gone
+    }
+
+    /// Waits until the API server stops answering.
+    pub async fn closed(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if !matches!(self.door(), Door::Open | Door::Slow(_)) {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// The present faults.
@@ -77,7 +92,7 @@ impl Faults {
         let doors = list.iter().filter_map(|fault| match fault {
             Fault::Unreachable => Some(Door::Closed),
             Fault::Refusing => Some(Door::Refusing),
-            Fault::Unauthorized => Some(Door::Unauthorized),
+            Fault::CertificateExpired => Some(Door::Expired),
             Fault::Slow(delay) => Some(Door::Slow(*delay)),
             _ => None,
         });

@@ -30,8 +30,6 @@ pub struct Node {
     pub taints: Vec<Taint>,
     /// Whether new pods are kept off.
     pub unschedulable: bool,
-    /// Whether it is ready.
-    pub ready: bool,
     /// Network of its pods, such as `10.244.3.0/24`.
     pub cidr: Box<str>,
     /// Its own address.
@@ -71,15 +69,7 @@ struct Spec {
 #[serde(default)]
 struct Status {
     allocatable: Named,
-    conditions: Vec<Condition>,
     addresses: Vec<Address>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Condition {
-    r#type: String,
-    status: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -104,7 +94,6 @@ impl Node {
             max_pods,
             taints: body.spec.taints,
             unschedulable: body.spec.unschedulable,
-            ready: body.status.conditions.iter().any(|c| c.r#type == "Ready" && c.status == "True"),
             cidr: body.spec.cidr.into(),
             ip: inner.map(|address| address.address.as_str().into()).unwrap_or_default(),
         })

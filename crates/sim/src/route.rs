@@ -111,8 +111,12 @@ fn pod(world: &World, change: &Change) {
             }
         }
         Some(_) => {}
-        None => world.addresses.lock().release(&head.uid),
+        None => {
+            world.addresses.lock().release(&head.uid);
+            world.files.lock().retain(|(uid, _), _| *uid != head.uid);
+        }
     }
+    world.pods_changed.notify_waiters();
     schedule(world, now.as_deref(), before.as_deref());
     if serves_differently(now.as_deref(), before.as_deref()) {
         interested(world, now.as_deref(), before.as_deref());

@@ -64,11 +64,6 @@ impl Builder {
         self.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:05:00Z")
     }
 
-    /// The tree.
-    pub fn tree(self) -> Value {
-        self.0
-    }
-
     /// The pod.
     pub fn build(self) -> Arc<Pod> {
         Arc::new(Pod::of(&Item::of(&self.0).expect("an object")).expect("a pod"))

@@ -9,13 +9,16 @@ use atoll_apiserver::Hub;
 use atoll_runtime::{Cache, Endpoint, Queue};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::book::Book;
 use crate::fault::Faults;
 use crate::interest::Interests;
 use crate::kind::Kind;
 use crate::kubelet::Addresses;
+use crate::shell::Files;
 use crate::spec::Spec;
 
 /// Which part of the cluster has something to do.
@@ -106,6 +109,12 @@ pub struct World {
     pub addresses: Mutex<Addresses>,
     /// What is broken on purpose.
     pub faults: Arc<Faults>,
+    /// Files somebody wrote into containers, by uid of the pod and name of the container.
+    pub files: Mutex<HashMap<(Box<str>, String), Files>>,
+    /// Told whenever a pod changes.
+    pub pods_changed: Notify,
+    /// Ends everything.
+    pub stop: CancellationToken,
     caches: OnceLock<Vec<Cache>>,
     seen: [AtomicU64; Kind::COUNT],
     floors: Mutex<HashMap<Work, Vec<Floor>>>,
@@ -114,7 +123,7 @@ pub struct World {
 
 impl World {
     /// An empty world.
-    pub fn new(hub: Arc<Hub>, endpoint: &Endpoint, name: &str, spec: Spec, faults: Arc<Faults>) -> Self {
+    pub fn new(hub: Arc<Hub>, endpoint: &Endpoint, name: &str, spec: Spec, stop: CancellationToken) -> Self {
         Self {
             name: name.into(),
             spec,
@@ -126,7 +135,10 @@ impl World {
             book: RwLock::default(),
             interests: RwLock::default(),
             addresses: Mutex::default(),
-            faults,
+            faults: Arc::default(),
+            files: Mutex::default(),
+            pods_changed: Notify::new(),
+            stop,
             caches: OnceLock::new(),
             seen: std::array::from_fn(|_| AtomicU64::new(0)),
             floors: Mutex::default(),

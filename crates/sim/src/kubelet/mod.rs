@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub use address::Addresses;
 pub use node::{ensure_nodes, is_simulated, ready_conditions};
-pub use program::{Program, environment, program_of};
+pub use program::{environment, program_of};
 pub use wishes::Wishes;
 
 use serde_json::Value;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::wishes::Wishes;
@@ -18,12 +19,54 @@ pub struct Program {
     pub round: Option<(Vec<(Duration, String)>, Duration)>,
 }
 
+/// Most lines that are told of one run.
+const MOST_LINES: u64 = 2000;
+
+impl Program {
+    /// Everything it says from its start up to a moment, the newest lines if there are too many.
+    pub fn between(&self, start: Timestamp, end: Timestamp) -> Vec<(Timestamp, String)> {
+        let at = |offset: Duration| start.checked_add(offset).unwrap_or(Timestamp::MAX);
+        let mut all: Vec<(Timestamp, String)> =
+            self.lines.iter().map(|(offset, line)| (at(*offset), line.clone())).filter(|(moment, _)| *moment <= end).collect();
+        if let Some((lines, length)) = &self.round {
+            let from = self.rounds_from();
+            let elapsed = Duration::try_from(end.duration_since(start)).unwrap_or_default().saturating_sub(from);
+            let last = u64::try_from(elapsed.as_millis() / length.as_millis().max(1)).unwrap_or(u64::MAX);
+            for number in last.saturating_sub(MOST_LINES)..=last {
+                let base = from + length.saturating_mul(u32::try_from(number).unwrap_or(u32::MAX));
+                all.extend(lines.iter().map(|(offset, line)| (at(base + *offset), line.clone())).filter(|(moment, _)| *moment <= end));
+            }
+        }
+        all
+    }
+
+    /// The first moment after another one at which it says something.
+    pub fn next_after(&self, start: Timestamp, after: Timestamp) -> Option<Timestamp> {
+        let at = |offset: Duration| start.checked_add(offset).ok();
+        let lines = self.lines.iter().filter_map(|(offset, _)| at(*offset)).filter(|moment| *moment > after).min();
+        lines.or_else(|| {
+            let (lines, length) = self.round.as_ref()?;
+            let from = self.rounds_from();
+            let elapsed = Duration::try_from(after.duration_since(start)).unwrap_or_default().saturating_sub(from);
+            let number = u32::try_from(elapsed.as_millis() / length.as_millis().max(1)).unwrap_or(u32::MAX);
+            let rounds = number..=number.saturating_add(2);
+            let moments = rounds.flat_map(|round| lines.iter().filter_map(move |(offset, _)| at(from + length.saturating_mul(round) + *offset)));
+            moments.filter(|moment| *moment > after).min()
+        })
+    }
+
+    /// When the first round begins.
+    fn rounds_from(&self) -> Duration {
+        self.lines.last().map_or(Duration::ZERO, |(offset, _)| *offset)
+    }
+}
+
 /// How long a container of a Job works that has no command of its own.
 const JOB_TIME: Duration = Duration::from_secs(1);
 
 /// What a container of a pod does.
-pub fn program_of(pod: &Value, container: &Value, wishes: &Wishes, crashes: bool) -> Program {
-    let mut program = written(pod, container);
+pub fn program_of(pod: &Value, container: &Value, wishes: &Wishes, crashes: bool, start: Timestamp) -> Program {
+    let mut program = written(pod, container, start);
     if let Some(line) = &wishes.log {
         program.round = Some((vec![(Duration::ZERO, line.clone())], Duration::from_secs(10)));
     }
@@ -38,7 +81,7 @@ pub fn program_of(pod: &Value, container: &Value, wishes: &Wishes, crashes: bool
 }
 
 /// What its command line says, or what its image would do.
-fn written(pod: &Value, container: &Value) -> Program {
+fn written(pod: &Value, container: &Value, start: Timestamp) -> Program {
     let words: Vec<String> = ["command", "args"]
         .iter()
         .flat_map(|field| container[*field].as_array().into_iter().flatten())
@@ -46,7 +89,7 @@ fn written(pod: &Value, container: &Value) -> Program {
         .map(ToOwned::to_owned)
         .collect();
     let has_command = container["command"].as_array().is_some_and(|list| !list.is_empty());
-    if has_command && let Some(run) = shell::foresee(&words, &environment(pod, container)) {
+    if has_command && let Some(run) = shell::foresee(&words, &environment(pod, container), start) {
         return Program { end: run.end, lines: run.lines, round: run.round };
     }
     let of_job = pod["metadata"]["ownerReferences"].as_array().into_iter().flatten().any(|owner| owner["kind"] == "Job");
@@ -102,7 +145,19 @@ mod tests {
     use serde_json::json;
 
     fn run(pod: Value, container: Value) -> Option<(Duration, i32)> {
-        program_of(&pod, &container, &Wishes::of(&pod), false).end
+        program_of(&pod, &container, &Wishes::of(&pod), false, Timestamp::UNIX_EPOCH).end
+    }
+
+    #[test]
+    fn a_program_speaks_at_its_times() {
+        let seconds = Duration::from_secs;
+        let program = Program { end: None, lines: vec![(seconds(0), "start".into())], round: Some((vec![(seconds(10), "tick".into())], seconds(10))) };
+        let (start, at) = (Timestamp::UNIX_EPOCH, |s: i64| Timestamp::from_second(s).expect("a moment"));
+        let told: Vec<i64> = program.between(start, at(35)).iter().map(|(moment, _)| moment.as_second()).collect();
+        assert_eq!(told, [0, 10, 20, 30]);
+        assert_eq!(program.next_after(start, at(35)), Some(at(40)));
+        assert_eq!(program.next_after(start, at(0)), Some(at(10)));
+        assert_eq!(program.between(start, at(1_000_000)).len(), 2001);
     }
 
     #[test]

@@ -219,7 +219,7 @@ fn life<'a>(
         spec: container,
         pod: (text("namespace"), text("name"), text("uid")),
         pull: if wishes.pull_fails { Pull::Failed(format!("{image}: not found")) } else { pull(image) },
-        program: program_of(pod, container, wishes_here, around.crashes && !init),
+        program: program_of(pod, container, wishes_here, around.crashes && !init, around.now),
         restart: restart.unwrap_or_else(|| Restart::of(pod["spec"]["restartPolicy"].as_str())),
         ready_after: (init || !wishes.never_ready).then_some(if init { Duration::ZERO } else { delay }),
         start,

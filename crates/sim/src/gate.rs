@@ -1,0 +1,83 @@
+//! The door of simulated clusters: requests from outside pass it, those of the simulator do not.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use atoll_apiserver::{ApiService, Body, BodyError, failure};
+use atoll_meta::Status;
+use bytes::Bytes;
+use futures::StreamExt as _;
+use http::{Request, Response};
+use tower::Service;
+
+use crate::fault::{Door, Faults};
+use crate::registry;
+
+/// The API of a hub as those outside its simulated clusters see it: with their faults. Cheap to clone.
+#[derive(Clone)]
+pub struct Gate {
+    service: ApiService,
+}
+
+impl Gate {
+    /// Puts a door before a service.
+    pub fn new(service: ApiService) -> Self {
+        Self { service }
+    }
+
+    fn faults(&self, path: &str) -> Option<Arc<Faults>> {
+        let name = path.strip_prefix("/instances/")?.split('/').next()?;
+        registry::find(self.service.hub(), name).map(|world| world.faults.clone())
+    }
+}
+
+impl<B> Service<Request<B>> for Gate
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BodyError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let mut service = self.service.clone();
+        match self.faults(request.uri().path()) {
+            None => service.call(request),
+            Some(faults) => Box::pin(pass(service, faults, request)),
+        }
+    }
+}
+
+async fn pass<B>(mut service: ApiService, faults: Arc<Faults>, request: Request<B>) -> Result<Response<Body>, Infallible>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BodyError>,
+{
+    match faults.door() {
+        Door::Open => {}
+        Door::Slow(delay) => tokio::time::sleep(delay).await,
+        Door::Closed => return Ok(failure(&Status::unavailable("dial tcp: connect: connection refused"))),
+        Door::Refusing => return Ok(failure(&Status::internal("the server was asked to refuse all requests"))),
+        Door::Expired => {
+            let why = "tls: failed to verify certificate: x509: certificate has expired or is not yet valid";
+            return Ok(failure(&Status::unavailable(why)));
+        }
+    }
+    let answer = service.call(request).await?;
+    Ok(answer.map(|body| match body {
+        // Watches and logs break when the door closes.
+        Body::Stream(stream) => {
+            let closed = async move { faults.closed().await };
+            Body::stream(stream.take_until(Box::pin(closed)))
+        }
+        body => body,
+    }))
+}
