@@ -1,0 +1,227 @@
+// All instances of the hub at a glance.
+
+import { ArrowRight, Plus, Server } from 'lucide-react'
+import { type FormEvent, useState } from 'react'
+import { Link, useLocation } from 'wouter'
+import { useMay } from '../api/access'
+import { call } from '../api/http'
+import { useList } from '../api/hooks'
+import { INSTANCES, NODES, path } from '../api/paths'
+import type { KObject } from '../api/types'
+import { t } from '../i18n'
+import { type Statistics, useInstances, useStatistics } from '../instances'
+import { condition } from '../model/health'
+import { isBorrower, isSimulated, phaseTone } from '../model/instance'
+import { instanceLink } from '../model/links'
+import { bytes, cores, quantity } from '../model/quantity'
+import { Dialog } from '../ui/dialog'
+import { Age, AsOf, Bones, Button, Cut, Empty, Field, Meter, Notice, Pill } from '../ui/parts'
+import { toastError } from '../ui/toast'
+
+export function Home() {
+  const instances = useInstances()
+  const [creating, setCreating] = useState(false)
+  const planes = instances.items.filter((one) => !isSimulated(one))
+  const simulated = instances.items.filter(isSimulated)
+  const mayCreate = useMay(instances.guessed ? null : { instance: 'root' }, { verb: 'create', group: INSTANCES.group, resource: INSTANCES.plural })
+  return (
+    <div className="page">
+      <div className="title">
+        <h1>{t('home.title')}</h1>
+        {instances.loaded && <span className="count">{instances.items.length}</span>}
+        <span className="end">
+          <AsOf at={instances.at} live={instances.live} />
+          {mayCreate && (
+            <Button look="primary" onClick={() => setCreating(true)}>
+              <Plus size={15} aria-hidden="true" /> {t('home.create')}
+            </Button>
+          )}
+        </span>
+      </div>
+      {instances.guessed && instances.loaded && (
+        <Notice tone="idle" title={t('home.guessed')}>
+          {t('home.guessed.detail')}
+        </Notice>
+      )}
+      {!instances.loaded ? (
+        <div className="grid cards">
+          {[1, 2, 3].map((card) => (
+            <div className="panel stat" key={card}>
+              <Bones lines={5} />
+            </div>
+          ))}
+        </div>
+      ) : (
+        <>
+          <div className="grid cards">
+            {planes.map((one) => (
+              <InstanceCard key={one.metadata.name} instance={one} />
+            ))}
+          </div>
+          {simulated.length > 0 && <h2>{t('home.simulated')}</h2>}
+          <div className="grid cards small-cards">
+            {simulated.map((one) => (
+              <SimulatedCard key={one.metadata.name} instance={one} />
+            ))}
+          </div>
+        </>
+      )}
+      {instances.loaded && instances.items.length === 0 && (
+        <Empty icon={<Server size={34} aria-hidden="true" />} title={t('home.none')}>
+          {t('home.none.detail')}
+        </Empty>
+      )}
+      {instances.guessed && <OpenByName />}
+      {creating && <CreateInstance onClose={() => setCreating(false)} />}
+    </div>
+  )
+}
+
+function InstanceCard({ instance }: { instance: KObject }) {
+  const { name } = instance.metadata
+  const statistics = useStatistics(instance)
+  const phase: string = instance.status?.phase ?? 'Unknown'
+  const trouble = condition(instance, 'Ready')
+  return (
+    <article className="panel instance-card">
+      <header>
+        <Server size={17} aria-hidden="true" className="faint" />
+        <h2 className="grow cut">
+          <Link href={instanceLink(name)} className="cover" title={name}>
+            {instance.spec?.alias || name}
+          </Link>
+        </h2>
+        <Pill tone={phaseTone(phase)}>{phase}</Pill>
+      </header>
+      <div className="body stack">
+        <div className="row small muted wrap">
+          <Cut className="mono">{name}</Cut>
+          {instance.status?.version && <Cut>{`· ${instance.status.version}`}</Cut>}
+          {instance.metadata.creationTimestamp && (
+            <span>
+              · <Age since={instance.metadata.creationTimestamp} />
+            </span>
+          )}
+        </div>
+        {trouble?.status === 'False' && <Notice tone="bad" title={trouble.reason ?? phase}>{trouble.message}</Notice>}
+        <CardFigures statistics={statistics} />
+      </div>
+    </article>
+  )
+}
+
+/** A simulated cluster has nodes of its own instead of members. */
+function SimulatedCard({ instance }: { instance: KObject }) {
+  const { name, annotations } = instance.metadata
+  const phase: string = instance.status?.phase ?? 'Unknown'
+  const place = { instance: name }
+  const nodes = useList(place, NODES)
+  const ready = nodes.items.filter((node) => condition(node, 'Ready')?.status === 'True').length
+  const total = (resource: string) => nodes.items.reduce((sum, node) => sum + quantity(node.status?.allocatable?.[resource]), 0)
+  return (
+    <article className="panel instance-card">
+      <header>
+        <h2 className="grow cut">
+          <Link href={instanceLink(name)} className="cover" title={name}>
+            {instance.spec?.alias || name}
+          </Link>
+        </h2>
+        {isBorrower(instance) && <Pill tone="busy">{t('home.borrower')}</Pill>}
+        <Pill tone={phaseTone(phase)}>{phase}</Pill>
+      </header>
+      <div className="body small muted row wrap">
+        {nodes.loaded ? <span>{t('clusters.nodes', { ready, total: nodes.items.length })}</span> : <span>…</span>}
+        {nodes.loaded && <span>· {t('home.cores', { n: cores(total('cpu')) })}</span>}
+        {nodes.loaded && <span>· {bytes(total('memory'))}</span>}
+        {annotations?.['sim.atoll.io/region'] && <span>· {annotations['sim.atoll.io/region']}</span>}
+      </div>
+    </article>
+  )
+}
+
+function CardFigures({ statistics }: { statistics?: Statistics }) {
+  if (!statistics) return <p className="small muted">{t('home.nostats')}</p>
+  if (statistics.clusters === 0) return <p className="small muted">{t('home.nomembers')}</p>
+  return (
+    <>
+      <dl className="figures-row">
+        <Figure label={t('clusters')} value={`${statistics.readyClusters}/${statistics.clusters}`} bad={statistics.readyClusters < statistics.clusters} />
+        <Figure label={t('nodes')} value={statistics.nodes.toLocaleString('en')} />
+        <Figure label={t('pods')} value={statistics.pods.toLocaleString('en')} />
+      </dl>
+      <Meter label={t('cpu')} used={statistics.cpu.used} total={statistics.cpu.total} format={cores} />
+      <Meter label={t('memory')} used={statistics.memory.used} total={statistics.memory.total} format={bytes} />
+    </>
+  )
+}
+
+function Figure({ label, value, bad }: { label: string; value: string; bad?: boolean }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd className={bad ? 'bad' : undefined}>{value}</dd>
+    </div>
+  )
+}
+
+/** For those who may not list instances but were given one. */
+function OpenByName() {
+  const [, go] = useLocation()
+  const [name, setName] = useState('')
+  return (
+    <form
+      className="row end-align"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (name) go(instanceLink(name))
+      }}
+    >
+      <Field label={t('home.open')}>{(id) => <input id={id} className="input" value={name} onChange={(event) => setName(event.target.value.trim())} />}</Field>
+      <Button type="submit" disabled={!name}>
+        <ArrowRight size={15} aria-hidden="true" /> {t('open')}
+      </Button>
+    </form>
+  )
+}
+
+function CreateInstance({ onClose }: { onClose: () => void }) {
+  const [name, setName] = useState('')
+  const [alias, setAlias] = useState('')
+  const [busy, setBusy] = useState(false)
+  const valid = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name)
+  const submit = async (event: FormEvent) => {
+    event.preventDefault()
+    setBusy(true)
+    try {
+      await call(path({ instance: 'root' }, INSTANCES), {
+        method: 'POST',
+        body: { apiVersion: 'atoll.io/v1alpha1', kind: 'Instance', metadata: { name }, spec: { type: 'Hosted', ...(alias && { alias }) } },
+      })
+      onClose()
+    } catch (error) {
+      toastError(t('home.create.failed'), error)
+      setBusy(false)
+    }
+  }
+  return (
+    <Dialog
+      title={t('home.create')}
+      onClose={onClose}
+      footer={
+        <>
+          <Button onClick={onClose}>{t('cancel')}</Button>
+          <Button look="primary" type="submit" form="create-instance" disabled={!valid || busy}>
+            {t('create')}
+          </Button>
+        </>
+      }
+    >
+      <form id="create-instance" className="stack" onSubmit={submit}>
+        <Field label={t('name')} hint={t('home.create.name')}>
+          {(id) => <input id={id} className="input" value={name} onChange={(event) => setName(event.target.value)} autoFocus autoComplete="off" spellCheck={false} aria-invalid={name !== '' && !valid} />}
+        </Field>
+        <Field label={t('home.create.alias')}>{(id) => <input id={id} className="input" maxLength={63} value={alias} onChange={(event) => setAlias(event.target.value)} />}</Field>
+      </form>
+    </Dialog>
+  )
+}

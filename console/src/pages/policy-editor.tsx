@@ -1,0 +1,114 @@
+// A new policy by form or YAML, with what it would select shown beside it.
+
+import { lazy, Suspense, useMemo, useState } from 'react'
+import { useLocation, useSearchParams } from 'wouter'
+import { parse, stringify } from 'yaml'
+import { ApiError, call } from '../api/http'
+import { useList } from '../api/hooks'
+import { CLUSTER_POLICIES, CLUSTERS, OVERRIDES, path, POLICIES } from '../api/paths'
+import type { KObject, Loose } from '../api/types'
+import { t } from '../i18n'
+import { objectLink } from '../model/links'
+import { useHere } from '../place'
+import { Bones, Button, Failure, Notice, Segments } from '../ui/parts'
+import { toast } from '../ui/toast'
+import { OverrideForm, PropagationForm } from './policy-form'
+import { PolicyPreview } from './policy-preview'
+
+const Code = lazy(() => import('../ui/code'))
+
+export default function PolicyEditor() {
+  const { place } = useHere()
+  const [query] = useSearchParams()
+  const [, go] = useLocation()
+  const override = query.get('type') === 'override'
+  const clusters = useList(place, CLUSTERS)
+  const [view, setView] = useState<'form' | 'yaml'>('form')
+  const [policy, setPolicy] = useState<KObject>(() => (override ? firstOverride(query) : firstPolicy(query)))
+  const [text, setText] = useState('')
+  const [error, setError] = useState<ApiError | null>(null)
+  const [checked, setChecked] = useState(false)
+  const shown = useMemo(() => (view === 'yaml' ? (readYaml(text) ?? policy) : policy), [view, text, policy])
+  const turn = (next: 'form' | 'yaml') => {
+    if (next === 'yaml') setText(stringify(policy))
+    else {
+      const read = readYaml(text)
+      if (!read) return setError(new ApiError(400, 'YAML', t('policy.unreadable')))
+      setPolicy(read)
+    }
+    setError(null)
+    setView(next)
+  }
+  const attempt = async (dryRun: boolean) => {
+    setError(null)
+    setChecked(false)
+    const resource = override ? OVERRIDES : shown.kind === 'ClusterPropagationPolicy' ? CLUSTER_POLICIES : POLICIES
+    try {
+      const made = await call<KObject>(path(place, resource, { namespace: resource === CLUSTER_POLICIES ? undefined : shown.metadata.namespace }, { dryRun: dryRun ? 'All' : undefined, fieldValidation: 'Strict', fieldManager: 'atoll-console' }), { method: 'POST', body: shown })
+      if (dryRun) return setChecked(true)
+      toast('ok', t('created', { n: 1 }))
+      go(objectLink(place, resource, made.metadata.namespace, made.metadata.name))
+    } catch (problem) {
+      setError(problem instanceof ApiError ? problem : new ApiError(400, '', String(problem)))
+    }
+  }
+  return (
+    <div className="page">
+      <div className="title">
+        <h1>{override ? t('policy.new.override') : t('policy.new')}</h1>
+        <span className="end">
+          <Segments label={t('view')} value={view} onChange={turn} options={[{ value: 'form', text: t('form') }, { value: 'yaml', text: 'YAML' }]} />
+          <Button onClick={() => attempt(true)}>{t('check')}</Button>
+          <Button look="primary" disabled={!shown.metadata?.name} onClick={() => attempt(false)}>
+            {t('create')}
+          </Button>
+        </span>
+      </div>
+      {error && <Failure error={error} />}
+      {checked && <Notice tone="ok" title={t('check.ok')} />}
+      <div className="editor-grid">
+        <div className="panel">
+          {view === 'yaml' ? (
+            <Suspense fallback={<div className="pad"><Bones lines={10} /></div>}>
+              <Code value={text} onChange={setText} label={t('yaml')} height="62vh" />
+            </Suspense>
+          ) : override ? (
+            <OverrideForm policy={policy} onChange={setPolicy} clusters={clusters.items} />
+          ) : (
+            <PropagationForm policy={policy} onChange={setPolicy} clusters={clusters.items} />
+          )}
+        </div>
+        <PolicyPreview policy={shown} clusters={clusters.items} override={override} />
+      </div>
+    </div>
+  )
+}
+
+function readYaml(text: string): KObject | undefined {
+  try {
+    const read = parse(text)
+    return read && typeof read === 'object' && read.metadata ? (read as KObject) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function firstSelector(query: URLSearchParams): Loose {
+  return { apiVersion: query.get('api') ?? 'apps/v1', kind: query.get('kind') ?? 'Deployment', ...(query.get('name') && { name: query.get('name') }) }
+}
+
+function firstPolicy(query: URLSearchParams): KObject {
+  return {
+    apiVersion: 'policy.karmada.io/v1alpha1', kind: 'PropagationPolicy',
+    metadata: { name: query.get('name') ?? '', namespace: query.get('ns') ?? 'default' },
+    spec: { resourceSelectors: [firstSelector(query)], placement: { replicaScheduling: { replicaSchedulingType: 'Divided', replicaDivisionPreference: 'Weighted', weightPreference: { dynamicWeight: 'AvailableReplicas' } } } },
+  }
+}
+
+function firstOverride(query: URLSearchParams): KObject {
+  return {
+    apiVersion: 'policy.karmada.io/v1alpha1', kind: 'OverridePolicy',
+    metadata: { name: query.get('name') ?? '', namespace: query.get('ns') ?? 'default' },
+    spec: { resourceSelectors: [firstSelector(query)], overrideRules: [{ targetCluster: { clusterNames: [] }, overriders: { plaintext: [{ path: '/spec/replicas', operator: 'replace', value: 2 }] } }] },
+  }
+}

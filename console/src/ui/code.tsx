@@ -1,0 +1,92 @@
+// The editor. It lives in a shadow root, where its styles need no exception from the content policy.
+
+import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands'
+import { yaml } from '@codemirror/lang-yaml'
+import { bracketMatching, codeFolding, foldGutter, foldKeymap, HighlightStyle, indentOnInput, syntaxHighlighting } from '@codemirror/language'
+import { unifiedMergeView } from '@codemirror/merge'
+import { highlightSelectionMatches, search, searchKeymap } from '@codemirror/search'
+import { Compartment, EditorState } from '@codemirror/state'
+import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view'
+import { tags } from '@lezer/highlight'
+import { useEffect, useRef } from 'react'
+
+interface Props {
+  value: string
+  label: string
+  onChange?: (value: string) => void
+  onSave?: () => void
+  /** Shows what differs from this. */
+  original?: string
+  height?: string
+}
+
+const look = EditorView.theme({
+  '&': { height: '100%', fontSize: '12.5px', backgroundColor: 'var(--panel)', color: 'var(--text)' },
+  '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '-2px' },
+  '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.55', overflow: 'auto' },
+  '.cm-gutters': { backgroundColor: 'var(--sunken)', color: 'var(--faint)', border: 'none', borderRight: '1px solid var(--line)' },
+  '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'color-mix(in srgb, var(--accent) 7%, transparent)' },
+  '.cm-selectionBackground, &.cm-focused .cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground': { backgroundColor: 'color-mix(in srgb, var(--accent) 25%, transparent)' },
+  '.cm-cursor': { borderLeftColor: 'var(--text)' },
+  '.cm-panels': { backgroundColor: 'var(--sunken)', color: 'var(--text)', borderColor: 'var(--line)' },
+  '.cm-textfield, .cm-button': { backgroundColor: 'var(--panel)', color: 'var(--text)', backgroundImage: 'none', border: '1px solid var(--line-strong)', borderRadius: '4px' },
+  '.cm-foldPlaceholder': { backgroundColor: 'var(--sunken)', border: '1px solid var(--line)', color: 'var(--muted)' },
+  '.cm-changedLine': { backgroundColor: 'color-mix(in srgb, var(--ok-fill) 14%, transparent) !important' },
+  '.cm-deletedChunk': { backgroundColor: 'color-mix(in srgb, var(--bad-fill) 12%, transparent) !important' },
+})
+
+const colours = HighlightStyle.define([
+  { tag: tags.definition(tags.propertyName), color: 'var(--accent)' },
+  { tag: tags.propertyName, color: 'var(--accent)' },
+  { tag: tags.string, color: 'var(--ok)' },
+  { tag: [tags.number, tags.bool, tags.null, tags.keyword], color: 'var(--warn)' },
+  { tag: tags.comment, color: 'var(--faint)', fontStyle: 'italic' },
+  { tag: [tags.meta, tags.labelName], color: 'var(--busy)' },
+])
+
+export default function Code({ value, label, onChange, onSave, original, height = '100%' }: Props) {
+  const host = useRef<HTMLDivElement>(null)
+  const view = useRef<EditorView>(null)
+  const diff = useRef(new Compartment())
+  const calls = useRef({ onChange, onSave })
+  calls.current = { onChange, onSave }
+  const readOnly = !onChange
+  useEffect(() => {
+    const element = host.current
+    if (!element) return
+    const root = element.shadowRoot ?? element.attachShadow({ mode: 'open' })
+    const editor = new EditorView({
+      root,
+      parent: root,
+      state: EditorState.create({
+        doc: value,
+        extensions: [
+          lineNumbers(), foldGutter(), codeFolding(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(), search({ top: true }),
+          yaml(), syntaxHighlighting(colours), look, EditorView.lineWrapping, EditorState.tabSize.of(2),
+          keymap.of([{ key: 'Mod-s', run: save, preventDefault: true }, ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...foldKeymap, ...(readOnly ? [] : [indentWithTab])]),
+          EditorState.readOnly.of(readOnly),
+          EditorView.contentAttributes.of({ 'aria-label': label, ...(readOnly && { tabindex: '0' }) }),
+          EditorView.updateListener.of((update) => update.docChanged && calls.current.onChange?.(update.state.doc.toString())),
+          diff.current.of([]),
+        ],
+      }),
+    })
+    function save(): boolean {
+      calls.current.onSave?.()
+      return true
+    }
+    view.current = editor
+    return () => editor.destroy()
+  }, [readOnly])
+  useEffect(() => {
+    const editor = view.current
+    if (editor && editor.state.doc.toString() !== value) {
+      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } })
+    }
+  }, [value])
+  useEffect(() => {
+    const compare = original === undefined ? [] : unifiedMergeView({ original, mergeControls: false, collapseUnchanged: { margin: 3, minSize: 6 } })
+    view.current?.dispatch({ effects: diff.current.reconfigure(compare) })
+  }, [original, readOnly])
+  return <div ref={host} className="code" style={{ height }} />
+}
