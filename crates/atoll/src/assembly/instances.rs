@@ -125,7 +125,13 @@ impl Instances {
         if annotations[LEASES] == "true" {
             let way = endpoint(&self.service, name, "atoll-vnode");
             let options = atoll_vnode::Options::new(way, Arc::new(self.members()));
-            running.leases = Some(Manager::start(options, stop.clone()).await);
+            let manager = Manager::start(options, stop.clone()).await;
+            for stream in atoll_vnode::STREAMS {
+                let otherwise = atoll_sim::connector(&self.hub, stream);
+                let connector = atoll_vnode::connector(manager.clone(), name, Some(otherwise));
+                self.hub.add_connector("", "pods", stream, connector);
+            }
+            running.leases = Some(manager);
         }
         self.running.lock().insert(name.to_owned(), running);
         if self.has_clusters(name).await {

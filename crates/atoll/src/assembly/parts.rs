@@ -36,8 +36,10 @@ impl Parts {
         self.hub.add_native(|instance| &*instance.name != "root", atoll_api::crds(atoll_api::CrdSet::Karmada)).await?;
         self.hub.add_native(|instance| &*instance.name != "root", atoll_api::crds(atoll_api::CrdSet::Kubeocean)).await?;
         self.hub.add_admission(Arc::new(atoll_sim::ServiceAddresses::new(|_| true)));
+        atoll_sim::install(&self.hub);
         self.hub.add_admission(atoll_fleet::admission());
         self.hub.add_admission(atoll_vnode::admission());
+        atoll_sim::install(&self.hub);
         let (hub, members) = (self.hub.clone(), members(&self.hub));
         let proxy = atoll_fleet::cluster_proxy(Arc::new(move |cluster| members(cluster.spec.api_endpoint.as_str())));
         hub.add_connector("cluster.karmada.io", "clusters", "proxy", proxy);
