@@ -89,7 +89,9 @@ impl Node {
         let inner = body.status.addresses.iter().find(|address| address.r#type == "InternalIP");
         Some(Self {
             item: item.clone(),
-            simulated: body.metadata.annotations.get(SIMULATED).is_some_and(|value| value == "true"),
+            // A virtual node carries the annotations of the node it stands for, but another kubelet runs it.
+            simulated: body.metadata.annotations.get(SIMULATED).is_some_and(|value| value == "true")
+                && item.object.head.label("type") != Some("virtual-kubelet"),
             allocatable,
             max_pods,
             taints: body.spec.taints,

@@ -49,7 +49,7 @@ fn name(world: &World, index: usize) -> String {
 
 /// Whether a node's kubelet is simulated.
 pub fn is_simulated(node: &Value) -> bool {
-    node["metadata"]["annotations"][SIMULATED] == "true"
+    node["metadata"]["annotations"][SIMULATED] == "true" && node["metadata"]["labels"]["type"] != "virtual-kubelet"
 }
 
 /// The lease by which a node shows that it lives.
