@@ -6,6 +6,7 @@
 //!                              worker nodes, policies → virtual Nodes, leases       (bottom-up)
 //!                              pods on virtual nodes  → pods in the mount namespace (top-down)
 //!                              status, labels         → back to the pods
+//!                              logs, exec, metrics    → kubelet API of the virtual nodes (proxier)
 //! ```
 //!
 //! Start at [`Manager`]. What is decided is in small pure functions (`pod::step`, `node::build`,
@@ -21,6 +22,7 @@ mod passage;
 mod pod;
 mod policy;
 mod preview;
+mod proxier;
 mod resource;
 mod service;
 mod syncer;
@@ -32,6 +34,7 @@ pub use connect::{STREAMS, connector};
 pub use manager::{Manager, Options};
 pub use passage::Passage;
 pub use preview::preview;
+pub use proxier::ProxierOptions;
 pub use worker::{KubeconfigResolver, ShortCut, Worker, WorkerResolver};
 
 /// What tells the time; injected so that tests can turn the hands.

@@ -16,6 +16,7 @@ use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use crate::Clock;
+use crate::proxier::{Proxier, ProxierOptions};
 use crate::resource;
 use crate::syncer::{Computing, Syncer};
 use crate::worker::WorkerResolver;
@@ -36,8 +37,8 @@ pub struct Options {
     pub clock: Clock,
     /// The time zone of windows that name none.
     pub zone: jiff::tz::TimeZone,
-    /// The address at which the kubelet API of virtual nodes is served, if it is.
-    pub proxier: Option<IpAddr>,
+    /// How the kubelet API of virtual nodes is served, if it is.
+    pub proxier: Option<ProxierOptions>,
     /// Whether pods must be able to reach the computing cluster's API server and DNS through
     /// its `kubernetes-intranet` and `kube-dns-intranet` Services.
     pub intranet_required: bool,
@@ -70,7 +71,7 @@ impl Options {
 pub(crate) struct Settings {
     pub(crate) clock: Clock,
     pub(crate) zone: jiff::tz::TimeZone,
-    pub(crate) proxier: Option<IpAddr>,
+    pub(crate) proxier: Option<Arc<Proxier>>,
     pub(crate) intranet_required: bool,
     pub(crate) cluster_domain: String,
     pub(crate) probe: Duration,
@@ -79,7 +80,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Where the kubelet API of virtual nodes is served.
     pub(crate) fn kubelet_address(&self) -> Option<IpAddr> {
-        self.proxier
+        self.proxier.as_ref().map(|proxier| proxier.options.advertise)
     }
 }
 
@@ -100,10 +101,20 @@ pub(crate) struct Inner {
 impl Manager {
     /// Starts a manager that works until `stop`.
     pub async fn start(options: Options, stop: CancellationToken) -> Self {
+        let proxier = options.proxier.and_then(|proxier| match Proxier::new(proxier, options.clock.clone()) {
+            Ok(proxier) => Some(proxier),
+            Err(status) => {
+                tracing::error!(%status, "the kubelet API of virtual nodes is not served");
+                None
+            }
+        });
+        if let Some(proxier) = &proxier {
+            tokio::spawn(proxier.clone().keep_fresh(stop.clone()));
+        }
         let settings = Settings {
             clock: options.clock,
             zone: options.zone,
-            proxier: options.proxier,
+            proxier,
             intranet_required: options.intranet_required,
             cluster_domain: options.cluster_domain,
             probe: options.probe,

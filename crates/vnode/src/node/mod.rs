@@ -65,6 +65,8 @@ impl Syncer {
             Decision::Withheld(why) => self.withdraw(Some(&physical), existing.as_ref(), &why.to_string()).await,
             Decision::Lent(loan) => {
                 let policy = policies.iter().find(|policy| policy.name == loan.policy);
+                let labelled = existing.as_ref().map_or("", |node| tree::label(node, label::PROXIER_PORT));
+                let port = self.kubelet_port(&virtual_name, labelled).await;
                 let node = build::Draft {
                     name: &virtual_name,
                     binding: &binding,
@@ -73,7 +75,7 @@ impl Syncer {
                     policy,
                     existing: existing.as_ref(),
                     address: self.settings.kubelet_address(),
-                    port: self.computing.ports.assign(&virtual_name, existing.as_ref().map_or("", |node| tree::label(node, label::PROXIER_PORT))),
+                    port,
                     reachable: self.reach.is_up(),
                     now: self.now(),
                 }

@@ -34,6 +34,18 @@ impl Ports {
         port
     }
 
+    /// Another port, because somebody else has taken the present one.
+    pub(crate) fn reassign(&self, node: &str) -> u16 {
+        let mut by_port = self.by_port.lock();
+        let taken = by_port.iter_mut().filter(|(_, owner)| *owner == node);
+        // Kept as taken, so that nobody else tries it.
+        let last = taken.map(|(port, owner)| { owner.clear(); *port }).max().unwrap_or(FIRST as u16);
+        let ports = (1..COUNT).map(|step| (FIRST + (u32::from(last) - FIRST + step) % COUNT) as u16);
+        let port = ports.clone().find(|port| !by_port.contains_key(port)).unwrap_or(last);
+        by_port.insert(port, node.to_owned());
+        port
+    }
+
     pub(crate) fn release(&self, node: &str) {
         self.by_port.lock().retain(|_, owner| owner != node);
     }
@@ -56,7 +68,9 @@ mod tests {
         assert_eq!(ports.assign("vnode-c1-node-a", ""), 55361, "the same again");
         assert_eq!(ports.assign("other", "20000"), 20000);
         assert_ne!(ports.assign("third", "20000"), 20000, "taken");
+        assert_eq!(ports.reassign("other"), 20001);
+        assert_eq!(ports.assign("other", "20001"), 20001);
         ports.release("other");
-        assert_eq!(ports.assign("fourth", "20000"), 20000);
+        assert_eq!(ports.assign("fourth", "20001"), 20001);
     }
 }

@@ -30,6 +30,7 @@ use crate::binding::Binding;
 use crate::copy::{Copies, Kind, Thing, Users};
 use crate::manager::Settings;
 use crate::pod::{Intranet, SWEEP, Workload};
+use crate::proxier::{Doors, Meter};
 use crate::resource;
 use crate::service::Traffics;
 use crate::worker::Worker;
@@ -53,6 +54,8 @@ pub(crate) struct Syncer {
     pub(crate) copies: Copies,
     pub(crate) users: Users,
     pub(crate) traffics: Traffics,
+    pub(crate) doors: Doors,
+    pub(crate) meter: Meter,
     pub(crate) csi_nodes: Cache,
     /// What was last told about a pod, by uid.
     pub(crate) complaints: Mutex<HashMap<String, String>>,
@@ -111,6 +114,8 @@ impl Syncer {
             copies,
             users: Users::default(),
             traffics,
+            doors: Doors::default(),
+            meter: Meter::default(),
             csi_nodes,
             complaints: Mutex::default(),
             priority: Mutex::default(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod copies;
+mod kubelet;
 mod manager;
 mod nodes;
 mod pods;

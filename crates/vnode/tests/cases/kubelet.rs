@@ -1,0 +1,293 @@
+//! F: logs, exec and metrics through the kubelet API of virtual nodes, and who may have them.
+//! (No tests exist for this in the original, which asks nobody who they are.)
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_apiserver::{Body, Connect, Instance, Visit, response};
+use atoll_meta::Status;
+use atoll_pki::{Ca, CaBundle, PemPair, Validity};
+use atoll_stream::{ExecOptions, Outcome, Purpose, Session};
+use http_body_util::{BodyExt as _, Empty};
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::stage::*;
+
+/// Plays the kubelets of the workers.
+struct Kubelets;
+
+#[async_trait::async_trait]
+impl Connect for Kubelets {
+    async fn connect(&self, mut visit: Visit) -> Result<http::Response<Body>, Status> {
+        let query = visit.request.uri().query().unwrap_or_default().to_owned();
+        if visit.target.subresource == "log" {
+            assert!(visit.request.headers().get("authorization").is_none(), "credentials stay where they are");
+            return Ok(response(200, "text/plain", format!("{} {} {query}\n", visit.instance.name, visit.target.name)));
+        }
+        let options = ExecOptions::from_query(Some(&query));
+        let (answer, session) = atoll_stream::accept(&mut visit.request, Purpose::Exec(options)).map_err(|error| Status::bad_request(error.message))?;
+        tokio::spawn(async move {
+            let Ok(Session::Exec(mut session)) = session.await else { return };
+            if let Some(stdout) = session.stdout.as_mut() {
+                stdout.write_all(format!("ran {query}").as_bytes()).await.unwrap();
+            }
+            session.finish(Outcome::of_exit_code(0)).await;
+        });
+        Ok(answer.map(|()| Body::empty()))
+    }
+
+    fn serves(&self, instance: &Instance) -> bool {
+        instance.name.starts_with('w')
+    }
+}
+
+struct Play {
+    stage: Stage,
+    _manager: atoll_vnode::Manager,
+    address: SocketAddr,
+    serving: Arc<Ca>,
+    clients: Ca,
+}
+
+/// A leased node with a running pod; the kubelet API on an address of its own.
+async fn play(ip: &str) -> Play {
+    let stage = Stage::open().await;
+    let ip: IpAddr = ip.parse().unwrap();
+    let now = stage.now();
+    let (serving, clients) = (Arc::new(Ca::generate("serving", now).unwrap()), Ca::generate("clients", now).unwrap());
+    let mut options = stage.options();
+    options.proxier = Some(atoll_vnode::ProxierOptions {
+        listen: ip,
+        advertise: ip,
+        ca: serving.clone(),
+        clients: Some(CaBundle::from_pem(&clients.cert_pem()).unwrap()),
+        audiences: Vec::new(),
+    });
+    let manager = atoll_vnode::Manager::start(options, stage.stop.child_token()).await;
+    for sub in atoll_vnode::STREAMS {
+        let connector = atoll_vnode::connector(manager.clone(), "compute", Some(Arc::new(Kubelets)));
+        stage.hub.add_connector("", "pods", sub, connector);
+    }
+    make_node(&stage.w1, "n1", "4", "8Gi").await;
+    make_policy(&stage.w1, "p1", "w1", json!({})).await;
+    stage.bind("w1", json!({})).await;
+    let node = until_there(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
+    make_pod(&stage.compute, &pod("web", "vnode-w1-n1", "1")).await;
+    let name = below("default", "web");
+    until_there(&stage.w1, &pods(), Some(MOUNT), &name).await;
+    run(&stage.w1, MOUNT, &name, "n1").await;
+    until(&stage.compute, &pods(), Some("default"), "web", |pod| pod.is_some_and(|pod| pod["status"]["phase"] == "Running")).await;
+    assert_eq!(node["status"]["addresses"][0]["address"], ip.to_string());
+    let port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_u64().unwrap();
+    Play { stage, _manager: manager, address: SocketAddr::new(ip, port as u16), serving, clients }
+}
+
+#[derive(Clone)]
+enum As {
+    Nobody,
+    Certificate(PemPair),
+    Token(String),
+}
+
+impl Play {
+    fn certificate(&self, ca: &Ca, user: &str, groups: &[&str]) -> As {
+        let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+        As::Certificate(ca.issue_client(user, &groups, Validity::days(self.stage.now(), 1)).unwrap())
+    }
+
+    fn admin(&self) -> As {
+        self.certificate(&self.clients, "apiserver", &["system:masters"])
+    }
+
+    async fn send(&self, method: &str, path: &str, caller: &As, upgrade: bool) -> http::Response<hyper::body::Incoming> {
+        let trust = CaBundle::from_pem(&self.serving.cert_pem()).unwrap();
+        let pair = match caller {
+            As::Certificate(pair) => Some(pair),
+            _ => None,
+        };
+        let mut config = atoll_pki::client_config(&trust, pair).unwrap();
+        // The hub's clock starts in 2026; certificates must not be judged by the clock of the host.
+        config.time_provider = Arc::new(Fixed(self.stage.now()));
+        let socket = tokio::net::TcpStream::connect(self.address).await.unwrap();
+        let name = rustls::pki_types::ServerName::from(self.address.ip());
+        let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, socket).await.unwrap();
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection.with_upgrades());
+        let mut request = http::Request::builder().method(method).uri(path).header("host", "kubelet");
+        if let As::Token(token) = caller {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        if upgrade {
+            request = request
+                .header("connection", "Upgrade")
+                .header("upgrade", "websocket")
+                .header("sec-websocket-version", "13")
+                .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
+                .header("sec-websocket-protocol", "v4.channel.k8s.io");
+        }
+        sender.send_request(request.body(Empty::<bytes::Bytes>::new()).unwrap()).await.unwrap()
+    }
+
+    async fn get(&self, path: &str, caller: &As) -> (u16, String) {
+        let answer = self.send("GET", path, caller, false).await;
+        let code = answer.status().as_u16();
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        (code, String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+#[derive(Debug)]
+struct Fixed(jiff::Timestamp);
+
+impl rustls::time_provider::TimeProvider for Fixed {
+    fn current_time(&self) -> Option<rustls::pki_types::UnixTime> {
+        Some(rustls::pki_types::UnixTime::since_unix_epoch(Duration::from_secs(self.0.as_second() as u64)))
+    }
+}
+
+const PATHS: [&str; 16] = [
+    "/",
+    "/pods",
+    "/runningpods/",
+    "/healthz",
+    "/configz",
+    "/logs/",
+    "/metrics",
+    "/metrics/resource",
+    "/metrics/cadvisor",
+    "/stats/summary",
+    "/containerLogs/default/web/c",
+    "/exec/default/web/c?output=1&command=id",
+    "/attach/default/web/c?output=1",
+    "/portForward/default/web",
+    "/run/default/web/c",
+    "/exec/default/absent/c?output=1",
+];
+
+#[tokio::test]
+async fn an_allowed_caller_gets_logs_exec_pods_and_health() {
+    let play = play("127.0.0.71").await;
+    let admin = play.admin();
+    let name = below("default", "web");
+    let (code, text) = play.get("/containerLogs/default/web/c?tailLines=3&follow=false", &admin).await;
+    assert_eq!((code, text.as_str()), (200, format!("w1 {name} container=c&tailLines=3&follow=false\n").as_str()));
+    assert_eq!(play.get("/containerLogs/default/web/c?tailLines=x", &admin).await.0, 400);
+    assert_eq!(play.get("/containerLogs/default/web/other", &admin).await.0, 404);
+    assert_eq!(play.get("/containerLogs/default/absent/c", &admin).await.0, 404);
+    assert_eq!(play.get("/healthz", &admin).await, (200, "ok".into()));
+    let (_, pods) = play.get("/pods", &admin).await;
+    assert!(pods.contains("\"name\":\"web\""), "{pods}");
+    assert!(play.get("/metrics/resource", &admin).await.1.contains("scrape_error 1"), "no metrics API in this worker");
+    assert_eq!(play.get("/exec/default/web/c?command=id", &admin).await.0, 400, "no stream wanted");
+
+    let answer = play.send("GET", "/exec/default/web/c?output=1&command=id", &admin, true).await;
+    assert_eq!(answer.status(), 101);
+    let mut stream = TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
+    let mut seen = Vec::new();
+    let mut piece = [0; 1024];
+    while !String::from_utf8_lossy(&seen).contains("ran container=c&stdout=true&command=id") {
+        let len = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut piece)).await.unwrap().unwrap();
+        assert!(len > 0, "ended after {}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&piece[..len]);
+    }
+}
+
+#[tokio::test]
+async fn everybody_else_is_refused_on_every_path_of_every_socket() {
+    let play = play("127.0.0.72").await;
+    let stranger = Ca::generate("clients", play.stage.now()).unwrap();
+    let user = play.certificate(&play.clients, "jane", &["developers"]);
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"}});
+    let accounts = atoll_meta::Gvr::new("", "v1", "serviceaccounts");
+    play.stage.compute.ensure(&accounts, Some("default"), &account).await.unwrap();
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let token = |spec: serde_json::Value| {
+        let mut request = request.clone();
+        request["spec"] = spec;
+        let (compute, accounts) = (play.stage.compute.clone(), accounts.clone());
+        async move { compute.create_sub(&accounts, Some("default"), "sa", "token", &request).await.unwrap()["status"]["token"].as_str().unwrap().to_owned() }
+    };
+    let (good, vault) = (token(json!({})).await, token(json!({"audiences": ["vault"]})).await);
+    let worker_account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"}});
+    play.stage.w1.ensure(&accounts, Some("default"), &worker_account).await.unwrap();
+    let foreign = play.stage.w1.create_sub(&accounts, Some("default"), "sa", "token", &request).await.unwrap()["status"]["token"].as_str().unwrap().to_owned();
+    let callers = [
+        ("nobody", As::Nobody, 401),
+        ("wrong authority", play.certificate(&stranger, "apiserver", &["system:masters"]), 401),
+        ("nonsense token", As::Token("nonsense".into()), 401),
+        ("token for another audience", As::Token(vault), 401),
+        ("token of the worker cluster", As::Token(foreign), 401),
+        ("unauthorised user", user, 403),
+        ("unauthorised service account", As::Token(good), 403),
+    ];
+    // Every socket this process listens on at that address, found by looking.
+    let sockets = listening(play.address.ip());
+    assert_eq!(sockets, [play.address], "one port per virtual node and no other");
+    for (who, caller, expected) in &callers {
+        for path in PATHS {
+            for method in ["GET", "POST"] {
+                let answer = play.send(method, path, caller, path.contains("exec")).await;
+                assert_eq!(answer.status().as_u16(), *expected, "{who}: {method} {path}");
+            }
+        }
+    }
+    // Nothing is answered without TLS.
+    let mut plain = tokio::net::TcpStream::connect(play.address).await.unwrap();
+    plain.write_all(b"GET /pods HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    let _ = tokio::time::timeout(Duration::from_secs(5), plain.read_to_end(&mut answer)).await.unwrap();
+    assert!(!String::from_utf8_lossy(&answer).contains("HTTP/1"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn one_right_opens_one_path_only() {
+    let play = play("127.0.0.73").await;
+    let access = |plural: &str| atoll_meta::Gvr::new("rbac.authorization.k8s.io", "v1", plural);
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "stats"}, "rules": [{"apiGroups": [""], "resources": ["nodes/metrics", "pods"], "verbs": ["get"]}]});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "stats"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "stats"}, "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}]});
+    play.stage.compute.create(&access("clusterroles"), None, &role).await.unwrap();
+    play.stage.compute.create(&access("clusterrolebindings"), None, &binding).await.unwrap();
+    let jane = play.certificate(&play.clients, "jane", &[]);
+    assert_eq!(play.get("/metrics/resource", &jane).await.0, 200);
+    for path in ["/stats/summary", "/pods", "/containerLogs/default/web/c", "/exec/default/web/c?output=1"] {
+        assert_eq!(play.get(path, &jane).await.0, 403, "{path}");
+    }
+}
+
+/// Listening TCP sockets of an address.
+fn listening(ip: IpAddr) -> Vec<SocketAddr> {
+    let IpAddr::V4(ip) = ip else { panic!("only for IPv4") };
+    let hex = ip.octets().iter().rev().map(|byte| format!("{byte:02X}")).collect::<String>();
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let own = rows.filter(|row| row.len() > 3 && row[3] == "0A" && row[1].starts_with(&hex));
+    own.map(|row| SocketAddr::new(ip.into(), u16::from_str_radix(row[1].split(':').nth(1).unwrap(), 16).unwrap())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_computing_cluster_of_this_hub_reaches_its_pods_without_a_socket() {
+    let stage = Stage::open().await;
+    let manager = stage.start().await;
+    let connector = atoll_vnode::connector(manager.clone(), "compute", Some(Arc::new(Kubelets)));
+    stage.hub.add_connector("", "pods", "log", connector);
+    make_node(&stage.w1, "n1", "4", "8Gi").await;
+    make_policy(&stage.w1, "p1", "w1", json!({})).await;
+    stage.bind("w1", json!({})).await;
+    until_there(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
+    make_pod(&stage.compute, &pod("web", "vnode-w1-n1", "1")).await;
+    let name = below("default", "web");
+    until(&stage.compute, &pods(), Some("default"), "web", |pod| pod.is_some_and(|pod| !annotation(pod, "physical-pod-uid").is_empty())).await;
+    let read = |cluster: atoll_runtime::Endpoint, path: String| async move {
+        cluster.send(http::Method::GET, &path, "application/json", bytes::Bytes::new()).await
+    };
+    let log = read(stage.compute.clone(), "/api/v1/namespaces/default/pods/web/log?container=c&follow=true".into()).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&log), format!("w1 {name} container=c&follow=true\n"));
+    // Pods elsewhere are for whoever served them before.
+    let own = read(stage.w1.clone(), format!("/api/v1/namespaces/{MOUNT}/pods/{name}/log")).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&own), format!("w1 {name} \n"));
+    assert_eq!(read(stage.compute.clone(), "/api/v1/namespaces/default/pods/none/log".into()).await.unwrap_err().code, 404);
+}
