@@ -117,8 +117,14 @@ impl Follower {
     async fn run(mut self) {
         let mut failures = 0u32;
         loop {
+            let started = tokio::time::Instant::now();
             match self.follow().await {
-                Ok(()) => failures = 0,
+                Ok(()) if started.elapsed() >= Duration::from_secs(1) => failures = 0,
+                // A server that ends streams at once (it is stopping) must not be asked in a tight loop.
+                Ok(()) => {
+                    failures = (failures + 1).min(8);
+                    tokio::time::sleep(Duration::from_millis(25u64 << failures)).await;
+                }
                 Err(status) => {
                     if matches!(status.code, 410 | 422 | 400) {
                         self.revision.clear();
