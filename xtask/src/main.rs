@@ -18,7 +18,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Everything CI does: peers, formatting, layers, lints, tests.
+    /// Everything CI does: peers, layers, tests.
     Ci,
     /// Formatting, layers and lints.
     Check,
