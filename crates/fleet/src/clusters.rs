@@ -5,18 +5,17 @@ use std::time::Duration;
 
 use atoll_api::cluster::{Cluster, ClusterSyncMode};
 use atoll_api::names;
-use atoll_api::words::{TRUE, condition as types, finalizer, label, taint};
+use atoll_api::policy::ClusterTaintPolicy;
+use atoll_api::words::{TRUE, condition as types, finalizer, label};
 use atoll_meta::Status;
 use atoll_runtime::{Patch, work};
-use k8s_openapi::api::core::v1::Taint;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use crate::core::Core;
 use crate::execute::Executor;
 use crate::member::Member;
 use crate::probe::Prober;
-use crate::{condition, detector, gvr};
+use crate::{condition, detector, gvr, taints};
 
 type Again = Result<Option<Duration>, Status>;
 
@@ -33,11 +32,7 @@ pub async fn tend(core: Arc<Core>, name: Arc<str>) -> Again {
     }
     ensure_finalizer(&core, &cluster, &name).await?;
     ensure_namespace(&core, &name).await?;
-    let taints = taints(&cluster.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default(), &cluster.spec.taints);
-    if let Some(taints) = taints {
-        let patch = json!({"metadata": {"resourceVersion": item.revision}, "spec": {"taints": taints}});
-        core.instance.patch(&gvr::clusters(), None, &name, "", Patch::Merge, &patch).await?;
-    }
+    taint(&core, &cluster, &name).await?;
     if cluster.spec.sync_mode == ClusterSyncMode::Push {
         reach(&core, &item.tree(), &name).await?;
     }
@@ -64,21 +59,22 @@ async fn ensure_namespace(core: &Core, name: &str) -> Result<(), Status> {
     Ok(())
 }
 
-/// The taints a cluster gets by its conditions; `None` when it has them.
-pub fn taints(conditions: &[Condition], present: &[Taint]) -> Option<Vec<Taint>> {
-    let wanted = match condition::get(conditions, types::READY).map(|ready| ready.status.as_str()) {
-        Some("False") => Some(taint::NOT_READY),
-        Some("Unknown") => Some(taint::UNREACHABLE),
-        _ => None,
-    };
-    let ours = |own: &Taint| own.effect == "NoSchedule" && (own.key == taint::NOT_READY || own.key == taint::UNREACHABLE);
-    let right = present.iter().filter(|own| ours(own)).map(|own| own.key.as_str()).eq(wanted);
-    if right {
-        return None;
+/// Brings the taints of a cluster in line with its conditions.
+async fn taint(core: &Core, cluster: &Cluster, name: &str) -> Result<(), Status> {
+    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let mut wanted = taints::by_readiness(conditions, &cluster.spec.taints);
+    let mut policies: Vec<ClusterTaintPolicy> =
+        core.informers().taint_policies.cache.list().iter().filter_map(|item| item.decode().ok()).collect();
+    policies.sort_by(|a, b| a.metadata.creation_timestamp.cmp(&b.metadata.creation_timestamp).then(a.metadata.name.cmp(&b.metadata.name)));
+    let subject = cluster.into();
+    for policy in &policies {
+        wanted = taints::by_policy(&policy.spec, &subject, conditions, wanted, core.now());
     }
-    let mut taints: Vec<Taint> = present.iter().filter(|own| !ours(own)).cloned().collect();
-    taints.extend(wanted.map(|key| Taint { key: key.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() }));
-    Some(taints)
+    if wanted != cluster.spec.taints {
+        let patch = json!({"metadata": {"resourceVersion": cluster.metadata.resource_version}, "spec": {"taints": wanted}});
+        core.instance.patch(&gvr::clusters(), None, name, "", Patch::Merge, &patch).await?;
+    }
+    Ok(())
 }
 
 /// Makes the way to a member, or a new one when what it was made from changed.
@@ -192,22 +188,4 @@ fn is_named(core: &Core, name: &str) -> bool {
             named && crate::decision::is_ours(&binding)
         })
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn taints_follow_the_condition_and_leave_others_alone() {
-        let ready = |status: &str| vec![Condition { type_: "Ready".into(), status: status.into(), ..Condition { last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH), message: String::new(), observed_generation: None, reason: String::new(), status: String::new(), type_: String::new() } }];
-        let own = Taint { key: "mine".into(), effect: "NoSchedule".into(), ..Taint::default() };
-        let keys = |taints: Option<Vec<Taint>>| taints.map(|taints| taints.into_iter().map(|taint| taint.key).collect::<Vec<_>>());
-        assert_eq!(keys(taints(&ready("True"), &[own.clone()])), None);
-        let ill = taints(&ready("False"), &[own.clone()]).unwrap_or_default();
-        assert_eq!(keys(Some(ill.clone())), Some(vec!["mine".to_owned(), taint::NOT_READY.to_owned()]));
-        assert_eq!(keys(taints(&ready("False"), &ill)), None);
-        assert_eq!(keys(taints(&ready("Unknown"), &ill)), Some(vec!["mine".to_owned(), taint::UNREACHABLE.to_owned()]));
-        assert_eq!(keys(taints(&ready("True"), &ill)), Some(vec!["mine".to_owned()]));
-    }
 }

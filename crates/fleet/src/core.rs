@@ -1,7 +1,8 @@
 //! What all controllers of a fleet share.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use atoll_api::names;
@@ -75,6 +76,10 @@ pub struct Informers {
 pub struct Index {
     bindings: RwLock<HashMap<Box<str>, BindingKey>>,
     works: RwLock<HashMap<Box<str>, (Arc<str>, Arc<str>)>>,
+    /// Bindings that go along with others, by the id of those.
+    attached: RwLock<HashMap<Box<str>, HashSet<BindingKey>>>,
+    /// Ids by binding, also of those that are gone.
+    ids: RwLock<HashMap<BindingKey, Box<str>>>,
     /// Bindings by the template they need: template → bindings that depend on it.
     pub dependents: RwLock<HashMap<TemplateKey, HashSet<BindingKey>>>,
 }
@@ -82,12 +87,34 @@ pub struct Index {
 impl Index {
     /// Notes the id of a binding.
     pub fn put_binding(&self, id: &str, key: BindingKey) {
+        self.ids.write().insert(key.clone(), id.into());
         self.bindings.write().insert(id.into(), key);
     }
 
     /// Forgets the id of a binding.
     pub fn remove_binding(&self, id: &str) {
         self.bindings.write().remove(id);
+    }
+
+    /// Notes which bindings, by id, a binding goes along with.
+    pub fn put_parents(&self, child: &BindingKey, parents: &BTreeSet<&str>) {
+        let mut attached = self.attached.write();
+        attached.retain(|parent, children| {
+            if !parents.contains(&**parent) {
+                children.remove(child);
+            }
+            !children.is_empty()
+        });
+        for parent in parents {
+            attached.entry((*parent).into()).or_default().insert(child.clone());
+        }
+    }
+
+    /// The bindings that go along with one.
+    pub fn attached_to(&self, parent: &BindingKey) -> Vec<BindingKey> {
+        let ids = self.ids.read();
+        let Some(id) = ids.get(parent) else { return Vec::new() };
+        self.attached.read().get(id).into_iter().flatten().cloned().collect()
     }
 
     /// The binding with an id.
@@ -142,6 +169,7 @@ pub struct Core {
     settled: Mutex<HashMap<BindingKey, i64>>,
     /// Bindings whose last decision failed.
     pub unplaced: Mutex<HashSet<BindingKey>>,
+    last_eviction: Mutex<Option<tokio::time::Instant>>,
     /// Since when a copy is unhealthy, by binding and cluster.
     pub unhealthy: Mutex<HashMap<(BindingKey, String), Timestamp>>,
     /// Ends everything.
@@ -167,6 +195,7 @@ impl Core {
             index: Arc::default(),
             settled: Mutex::default(),
             unplaced: Mutex::default(),
+            last_eviction: Mutex::default(),
             unhealthy: Mutex::default(),
             stop,
             informers: OnceLock::new(),
@@ -259,9 +288,22 @@ impl Core {
 
     /// Looks again at bindings that depend on a template.
     pub fn dependents_changed(&self, key: &TemplateKey) {
-        for binding in self.index.dependents.read().get(key).into_iter().flatten() {
+        let any = TemplateKey { name: "".into(), ..key.clone() };
+        let dependents = self.index.dependents.read();
+        for binding in [key, &any].into_iter().filter_map(|key| dependents.get(key)).flatten() {
             self.queues.dependencies.add(binding.clone());
         }
+    }
+
+    /// Takes the right to evict one workload, or tells how long to wait for it.
+    pub fn eviction_turn(&self) -> Option<Duration> {
+        let mut last = self.last_eviction.lock();
+        let now = tokio::time::Instant::now();
+        if let Some(left) = last.and_then(|last| (last + self.options.eviction_interval).checked_duration_since(now)).filter(|left| !left.is_zero()) {
+            return Some(left);
+        }
+        *last = Some(now);
+        None
     }
 }
 

@@ -147,7 +147,10 @@ pub fn settle(binding: &mut Binding, around: &Surroundings<'_>) -> bool {
         Some(_) => binding.spec.clusters.clone(),
     };
     let placement = binding.spec.placement.clone().unwrap_or_default();
-    write(binding, clusters, Record::new(&decision, why, around.now), &placement, applied.as_ref(), why)
+    // A request may be dated into the running second; the decision is never older than what it answers.
+    let asked = binding.spec.reschedule_triggered_at.as_ref().map(|time| time.0).filter(|_| why == Trigger::Requested);
+    let now = asked.map_or(around.now, |asked| asked.max(around.now));
+    write(binding, clusters, Record::new(&decision, why, now), &placement, applied.as_ref(), why)
 }
 
 fn write(

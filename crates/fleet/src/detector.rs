@@ -14,7 +14,7 @@ use crate::core::{Core, fresh_id};
 use crate::keys::{PolicyKey, TemplateKey};
 use crate::policy::Policy;
 use crate::templates::{Watched, is_skipped};
-use crate::{decision, gvr, scheduler};
+use crate::{attach, decision, gvr, scheduler};
 
 /// How soon to look again for something that must exist first.
 const SOON: Duration = Duration::from_secs(1);
@@ -64,6 +64,8 @@ async fn gone(core: &Core, watched: &Watched, key: &TemplateKey) -> Again {
 async fn release(core: &Core, watched: &Watched, key: &TemplateKey, tree: &Value, claimed: Option<&Claim>) -> Again {
     let labels = &tree["metadata"]["labels"];
     if claimed.is_none() && labels.get(label::POLICY_ID).is_none() && labels.get(label::CLUSTER_POLICY_ID).is_none() {
+        // It may go along with others, or have had a policy once: its copies still follow it.
+        core.queues.works.add(key.binding());
         return Ok(None);
     }
     if let Some(before) = core.binding(&key.binding()).filter(|binding| binding.spec.resource.uid == tree["metadata"]["uid"]) {
@@ -88,6 +90,8 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, mut tree: Value
         tracing::debug!(?key, missing, "waits for an override policy");
         return Ok(Some(SOON));
     }
+    // A template without a claim that is younger than a lazy policy was made with it in mind.
+    let fresh = claim::read(&tree).is_none() && policy.precedes(tree["metadata"]["resourceVersion"].as_str().unwrap_or_default());
     if let Some(patch) = claim::patch(&tree, Some(&policy.claim())) {
         tree = core.instance.patch(&watched.info.gvr, key.in_namespace(), &key.name, "", Patch::Merge, &patch).await?;
         // Works are made from what the cache holds; without the claim they would be made twice.
@@ -96,7 +100,7 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, mut tree: Value
         }
     }
     let existing = core.binding(&key.binding());
-    if policy.is_lazy() && !touched {
+    if policy.is_lazy() && !touched && !fresh {
         // Works still follow the template and its overrides.
         core.queues.works.add(key.binding());
         return Ok(None);
@@ -113,6 +117,15 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, mut tree: Value
         }
     };
     let mut binding = binding::build(&tree, policy, &meaning, priority, existing.as_ref(), fresh_id);
+    if policy.spec.propagate_deps {
+        match core.interpreter.load().try_dependencies(&tree) {
+            Ok(dependencies) => attach::announce(&mut binding, &dependencies),
+            Err(error) => {
+                core.event(&tree, true, "GetDependenciesFailed", &error.to_string()).await;
+                return Err(Status::bad_request(error.to_string()));
+            }
+        }
+    }
     scheduler::settle(core, &mut binding);
     decision::stamp(&mut binding, existing.as_ref());
     match &existing {

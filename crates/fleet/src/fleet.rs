@@ -1,6 +1,6 @@
 //! Starts all controllers of an instance.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::keys::{BindingKey, PolicyKey};
 use crate::options::Options;
 use crate::overrides::OverridePolicy;
 use crate::policy::Policy;
-use crate::{clusters, detector, gvr, namespaces, render, report, scheduler};
+use crate::{attach, clusters, dependencies, detector, failover, gvr, namespaces, rebalance, render, report, scheduler};
 
 /// Changes of status are gathered for this long before they are told further up.
 const GATHER: Duration = Duration::from_millis(30);
@@ -113,6 +113,9 @@ fn run(core: &Arc<Core>, stop: &CancellationToken) {
     serve!(namespaces, 4, namespaces::spread);
     serve!(overrides, 1, render::override_changed);
     serve!(customizations, 1, detector::customized);
+    serve!(dependencies, workers / 4 + 1, dependencies::distribute);
+    serve!(evictions, workers / 4 + 1, failover::look_after);
+    serve!(rebalancers, 1, rebalance::rebalance);
 }
 
 fn informers(core: &Arc<Core>) -> Informers {
@@ -223,6 +226,8 @@ fn binding_sink(core: &Core, change: Change) {
                 core.index.remove_binding(id);
             }
             core.unplaced.lock().remove(&key);
+            core.index.put_parents(&key, &BTreeSet::new());
+            core.queues.evictions.add(key.clone());
             core.queues.dependencies.add(key);
             return;
         }
@@ -240,6 +245,7 @@ fn binding_sink(core: &Core, change: Change) {
     if let Some(id) = id {
         core.index.put_binding(id, key.clone());
     }
+    core.index.put_parents(&key, &attach::parents(&head.labels));
     core.queues.works.add(key.clone());
     if !core.take_settled(&key, head.generation) {
         core.queues.decisions.add(key.clone());

@@ -12,16 +12,20 @@
 
 mod admission;
 pub mod aggregate;
+pub mod attach;
 pub mod binding;
 pub mod claim;
 mod clusters;
 pub mod condition;
 pub mod core;
 pub mod decision;
+mod dependencies;
 mod detector;
 pub mod diff;
 pub mod discovery;
+pub mod evict;
 mod execute;
+mod failover;
 mod fleet;
 pub mod gvr;
 mod install;
@@ -36,10 +40,12 @@ pub mod policy;
 mod probe;
 mod proxy;
 pub mod prune;
+mod rebalance;
 mod render;
 mod report;
 mod scheduler;
 mod summary;
+pub mod taints;
 pub mod templates;
 pub mod work;
 

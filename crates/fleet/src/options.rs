@@ -46,6 +46,8 @@ pub struct Options {
     pub probe_threshold: Duration,
     /// How long a copy may stay that is being evicted.
     pub eviction_timeout: Duration,
+    /// At least so long between two evictions because of taints.
+    pub eviction_interval: Duration,
     /// Names of namespaces that are never spread, as prefixes.
     pub skipped_namespaces: Vec<String>,
 }
@@ -64,6 +66,7 @@ impl Options {
             probe_interval: Duration::from_secs(10),
             probe_threshold: Duration::from_secs(30),
             eviction_timeout: Duration::from_secs(600),
+            eviction_interval: Duration::from_secs(2),
             skipped_namespaces: vec!["kube-".to_owned()],
         }
     }

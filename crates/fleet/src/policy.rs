@@ -81,6 +81,8 @@ pub struct Policy {
     pub spec: PropagationSpec,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// When it was last written, in the order of the instance.
+    pub revision: u64,
     selectors: Vec<Selector>,
 }
 
@@ -99,7 +101,7 @@ impl Policy {
         // Without the label (an older writer) the uid is as permanent.
         let id = head.label(id).unwrap_or(&head.uid).into();
         let selectors = body.spec.resource_selectors.iter().map(Selector::new).collect();
-        Some(Self { key, id, deleting: head.deleting, selectors, spec: body.spec })
+        Some(Self { key, id, deleting: head.deleting, revision: item.revision.parse().unwrap_or_default(), selectors, spec: body.spec })
     }
 
     /// How closely it selects an object, if it does.
@@ -123,6 +125,11 @@ impl Policy {
     /// Whether its changes wait for a change of the template.
     pub fn is_lazy(&self) -> bool {
         self.spec.activation_preference == Some(ActivationPreference::Lazy)
+    }
+
+    /// Whether a template that is still nobody's was written after the policy was.
+    pub fn precedes(&self, revision: &str) -> bool {
+        revision.parse().is_ok_and(|revision: u64| revision > self.revision)
     }
 
     fn preempts(&self) -> bool {

@@ -90,6 +90,9 @@ pub async fn shift(core: Arc<Core>, all: bool) -> Again {
     for key in keys {
         core.queues.decisions.add(key.clone());
         if all {
+            if core.options.failover {
+                core.queues.evictions.add(key.clone());
+            }
             core.queues.works.add(key);
         }
     }

@@ -148,12 +148,8 @@ impl Templates {
             let mut watched = self.watched.lock();
             if !watched.contains_key(gvk) {
                 let shared = Arc::new(gvk.clone());
-                let informer = Informer::start(
-                    core.instance.clone(),
-                    info.gvr.clone(),
-                    Selection::default(),
-                    sink(Arc::downgrade(core), shared.clone()),
-                );
+                let sink = sink(Arc::downgrade(core), shared.clone());
+                let informer = Informer::start(core.instance.clone(), info.gvr.clone(), Selection::default(), sink);
                 watched.insert(gvk.clone(), Arc::new(Watched { gvk: shared, info, informer }));
             }
         }
@@ -177,18 +173,12 @@ fn sink(core: Weak<Core>, gvk: Arc<Gvk>) -> impl Fn(Change) + Send + Sync {
         }
         let key = TemplateKey { gvk: gvk.clone(), namespace: (*head.namespace).into(), name: (*head.name).into() };
         match &change {
-            Change::Added(_) => {
-                // A claimed template that we see for the first time was there before we were.
-                if head.label(label::POLICY_ID).is_none() && head.label(label::CLUSTER_POLICY_ID).is_none() {
-                    core.templates.put_touch(&key);
-                }
-            }
             Change::Updated(old, new) => match touch(&old.tree(), &new.tree()) {
                 Touch::Nothing => return,
                 Touch::Ours => {}
                 Touch::Theirs => core.templates.put_touch(&key),
             },
-            Change::Deleted(_) => {}
+            Change::Added(_) | Change::Deleted(_) => {}
         }
         core.dependents_changed(&key);
         core.queues.templates.add(key);

@@ -129,7 +129,12 @@ impl World {
     pub async fn eventually(&self, what: &str, mut check: impl AsyncFnMut() -> bool) {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
         while !check().await {
-            assert!(tokio::time::Instant::now() < deadline, "never so: {what}");
+            if tokio::time::Instant::now() > deadline {
+                for binding in self.instance.list(&bindings(), None, "").await.unwrap().items {
+                    println!("{binding:#}");
+                }
+                panic!("never so: {what}");
+            }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
