@@ -16,6 +16,8 @@ pub enum Body {
     Full(Option<Bytes>),
     /// Buffer by buffer.
     Stream(Pin<Box<dyn Stream<Item = Result<Bytes, BodyError>> + Send>>),
+    /// Buffer by buffer, with trailers at the end as gRPC has them.
+    Frames(Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, BodyError>> + Send>>),
 }
 
 impl Body {
@@ -27,6 +29,11 @@ impl Body {
     /// A body that is produced while it is sent.
     pub fn stream(stream: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static) -> Self {
         Self::Stream(Box::pin(stream))
+    }
+
+    /// A body of frames: data, then perhaps trailers.
+    pub fn frames(stream: impl Stream<Item = Result<Frame<Bytes>, BodyError>> + Send + 'static) -> Self {
+        Self::Frames(Box::pin(stream))
     }
 }
 
@@ -62,6 +69,7 @@ impl http_body::Body for Body {
         match &mut *self {
             Self::Full(bytes) => Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes)))),
             Self::Stream(stream) => stream.as_mut().poll_next(cx).map(|item| item.map(|item| item.map(Frame::data))),
+            Self::Frames(stream) => stream.as_mut().poll_next(cx),
         }
     }
 
@@ -72,7 +80,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Stream(_) => SizeHint::default(),
+            Self::Stream(_) | Self::Frames(_) => SizeHint::default(),
         }
     }
 }

@@ -69,6 +69,11 @@ impl Index {
         &self.inner.events
     }
 
+    /// Every change as it is written, whoever may see it: for the hub's own controllers.
+    pub fn changes(&self) -> broadcast::Receiver<LiveEvent> {
+        self.events().subscribe()
+    }
+
     /// Follows a source; one of the same name is followed anew, over the new endpoint.
     pub fn follow(&self, source: Source, resources: Resources) {
         self.shelves().hide(&source.name, source.hidden);

@@ -1,1 +1,32 @@
-//! The management plane: gRPC and REST over one set of descriptors
+//! The management plane: gRPC and REST over one set of descriptors.
+//!
+//! ```text
+//! gRPC frame ┐                                     ┌ lists   ← index, within the caller's rights
+//!            ├→ message → method → service (as JSON) ┤
+//! REST path  ┘   (descriptors: `api`)              └ objects → the instance, as the caller
+//! ```
+//!
+//! Start at [`Manage`]. `api` holds the descriptors of `proto/`, `transcode` makes messages of
+//! REST requests, `service` does the work, `pour` puts objects into messages. [`access`] is what
+//! people may do, [`controllers`] what runs without being asked.
+
+mod api;
+mod ask;
+mod audit;
+mod context;
+mod external;
+mod grpc;
+mod kinds;
+mod manage;
+mod openapi;
+mod pour;
+mod service;
+mod shape;
+mod transcode;
+
+pub mod access;
+pub mod controllers;
+
+pub use audit::Audit;
+pub use context::Core;
+pub use manage::Manage;

@@ -1,0 +1,166 @@
+//! The one entry: gRPC and REST over the same methods.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_apiserver::{ApiService, Body, Hub, Identity, Incoming, json, response};
+use atoll_index::Index;
+use atoll_meta::Status;
+use bytes::Bytes;
+use futures::StreamExt as _;
+use http::request::Parts;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Limited};
+use prost_reflect::MethodDescriptor;
+use serde_json::Value;
+use tower::ServiceExt as _;
+
+use crate::api::{Api, DESCRIPTORS, Reply, tree};
+use crate::audit::Audit;
+use crate::context::{Core, Ctx};
+use crate::external::Externals;
+use crate::transcode::request::{from_tree, message};
+use crate::transcode::status;
+use crate::{grpc, openapi, service};
+
+/// Largest accepted request.
+const MAX_BODY: usize = 4 * 1024 * 1024;
+/// How long a call may take that does not stream.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// What REST paths begin with.
+const PREFIXES: [&str; 2] = ["/apis/kairship.io/v1alpha1/", "/manage/"];
+
+type Health = tonic_health::pb::health_server::HealthServer<tonic_health::server::HealthService>;
+
+/// The management plane. Cheap to clone.
+#[derive(Clone)]
+pub struct Manage {
+    core: Arc<Core>,
+    health: Health,
+}
+
+impl Manage {
+    /// Over a hub, its API and an index.
+    pub fn new(hub: Arc<Hub>, index: Index, service: ApiService) -> Self {
+        let core = Arc::new(Core { hub, index, service, externals: Externals::default(), audit: Audit::default() });
+        let reporter = tonic_health::server::HealthReporter::new();
+        Self { core, health: Health::new(tonic_health::server::HealthService::from_health_reporter(reporter)) }
+    }
+
+    /// What all calls share.
+    pub fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// Whether a request is for the management plane.
+    pub fn handles(&self, parts: &Parts) -> bool {
+        grpc::is_grpc(&parts.headers) || PREFIXES.iter().any(|prefix| parts.uri.path().starts_with(prefix))
+    }
+
+    /// Answers a request of an authenticated caller.
+    pub async fn call(&self, request: Request<Incoming>, identity: Identity) -> Response<Body> {
+        let ctx = Ctx { core: self.core.clone(), identity };
+        if grpc::is_grpc(request.headers()) { self.grpc(request, ctx).await } else { self.rest(request, ctx).await }
+    }
+
+    async fn grpc(&self, request: Request<Incoming>, ctx: Ctx) -> Response<Body> {
+        let path = request.uri().path().to_owned();
+        if path.starts_with("/grpc.health.v1.Health/") {
+            return framed(self.health.clone().oneshot(request).await);
+        }
+        if path.starts_with("/grpc.reflection.") {
+            return reflect(request, &path).await;
+        }
+        let Some(method) = Api::get().methods.get(&path) else {
+            return grpc::failed(&status::unimplemented(&format!("there is no method {path}")));
+        };
+        let deadline = grpc::timeout(request.headers());
+        let result = async {
+            let body = collect(request.into_body()).await?;
+            let input = tree(&grpc::decode(method, body)?)?;
+            run(&ctx, method, input, deadline).await
+        };
+        grpc::answer(method, result.await)
+    }
+
+    async fn rest(&self, request: Request<Incoming>, ctx: Ctx) -> Response<Body> {
+        let path = request.uri().path().to_owned();
+        match path.as_str() {
+            openapi::PATH => return response(200, "application/json", openapi::document()),
+            openapi::PAGE => return response(200, "text/html; charset=utf-8", openapi::page()),
+            _ => {}
+        }
+        match rest(request, &path, &ctx).await {
+            Ok(answer) => answer,
+            Err(failure) => status::rest(&failure),
+        }
+    }
+}
+
+async fn rest(request: Request<Incoming>, path: &str, ctx: &Ctx) -> Result<Response<Body>, Status> {
+    let router = &Api::get().router;
+    let Some(found) = router.find(request.method(), path) else {
+        let known = router.knows(path) && *request.method() != Method::HEAD;
+        return Err(if known { status::unimplemented("this path has no such verb") } else { Status::new(404, atoll_meta::Reason::NotFound, "no such path") });
+    };
+    let query = request.uri().query().map(ToOwned::to_owned);
+    let body = collect(request.into_body()).await?;
+    let input = tree(&message(&found, query.as_deref(), &body)?)?;
+    let method = &found.route.method;
+    let output = method.output();
+    match run(ctx, method, input, None).await? {
+        Reply::One(answer) => {
+            let shaped = from_tree(output, &answer).map_err(|status| Status::internal(status.message))?;
+            Ok(json(200, &tree(&shaped)?))
+        }
+        Reply::Many(stream) => {
+            // One line for each message, as grpc-gateway streams.
+            let lines = stream.map(move |item| {
+                let line = match item.and_then(|answer| tree(&from_tree(output.clone(), &answer)?)) {
+                    Ok(result) => serde_json::json!({"result": result}),
+                    Err(failure) => serde_json::json!({"error": {"code": status::code(&failure), "message": failure.message}}),
+                };
+                Ok(Bytes::from(format!("{line}\n")))
+            });
+            Ok(response(200, "application/json", Body::stream(lines)))
+        }
+    }
+}
+
+/// Runs a method and writes down what was changed or refused.
+async fn run(ctx: &Ctx, method: &MethodDescriptor, input: Value, deadline: Option<Duration>) -> Result<Reply, Status> {
+    let name = format!("{}.{}", method.parent_service().name().trim_end_matches("Service"), method.name());
+    let call = service::call(ctx, &name, method, &input);
+    let result = tokio::time::timeout(deadline.unwrap_or(DEADLINE).min(DEADLINE), call)
+        .await
+        .unwrap_or_else(|_| Err(Status::timeout("the call did not finish in time", 1)));
+    ctx.core.audit.record(&ctx.identity, &name, &input, result.as_ref().err(), ctx.core.hub.now());
+    result
+}
+
+async fn collect(body: Incoming) -> Result<Bytes, Status> {
+    let collected = Limited::new(body, MAX_BODY).collect().await;
+    collected.map(http_body_util::Collected::to_bytes).map_err(|error| Status::too_large(format!("the body could not be read: {error}")))
+}
+
+async fn reflect(request: Request<Incoming>, path: &str) -> Response<Body> {
+    let builder = || tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(DESCRIPTORS);
+    if path.starts_with("/grpc.reflection.v1alpha.") {
+        return match builder().build_v1alpha() {
+            Ok(server) => framed(server.oneshot(request).await),
+            Err(error) => grpc::failed(&Status::internal(error)),
+        };
+    }
+    match builder().build_v1() {
+        Ok(server) => framed(server.oneshot(request).await),
+        Err(error) => grpc::failed(&Status::internal(error)),
+    }
+}
+
+fn framed(answer: Result<Response<tonic::body::Body>, std::convert::Infallible>) -> Response<Body> {
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(never) => match never {},
+    };
+    answer.map(|body| Body::frames(http_body_util::BodyStream::new(body).map(|frame| frame.map_err(Into::into))))
+}

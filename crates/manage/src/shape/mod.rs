@@ -1,0 +1,24 @@
+//! What messages show and objects do not say: states, counts, where something runs.
+
+mod place;
+mod pod;
+mod state;
+
+use serde_json::Value;
+
+use crate::kinds::{CRON_JOB, DEPLOYMENT, JOB, Kind, POD};
+
+pub use place::places;
+
+/// Adds what the message of a kind shows beyond the object.
+pub fn shape(kind: &Kind, tree: &mut Value) {
+    if *kind == DEPLOYMENT {
+        state::deployment(tree);
+    } else if *kind == JOB {
+        state::job(tree);
+    } else if *kind == CRON_JOB {
+        state::cron_job(tree);
+    } else if *kind == POD {
+        pod::pod(tree);
+    }
+}

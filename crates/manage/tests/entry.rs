@@ -1,0 +1,195 @@
+//! The one entry: REST and gRPC give the same answers, within the caller's rights.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use atoll_meta::Gvr;
+use bytes::{Buf as _, BufMut as _, BytesMut};
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use prost_reflect::prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use serde_json::{Value, json};
+use support::{World, deployment, master, user};
+
+const N: &str = "/instances/fleet/namespaces/default";
+
+#[tokio::test]
+async fn a_deployment_is_made_listed_paused_and_deleted() {
+    let world = World::new().await;
+    let who = master();
+    let made = world.ok(&who, "POST", &format!("{N}/deployments"), Some(json!({"data": deployment("web").to_string()}))).await;
+    assert!(made["data"].as_str().unwrap().contains("\"web\""));
+    let list = world.ok(&who, "GET", "/instances/fleet/deployments", None).await;
+    assert_eq!(list["pagination"], json!({"total": 1, "page": 1, "pageSize": 10, "pages": 1}));
+    assert_eq!(list["items"][0]["metadata"]["name"], "web");
+    assert_eq!(list["items"][0]["status"]["state"], "WORKLOAD_STATE_WAITING");
+    let paused = world.ok(&who, "POST", &format!("{N}/deployments/web:pause"), Some(json!({}))).await;
+    assert_eq!(paused["deployment"]["spec"]["paused"], true);
+    let resumed = world.ok(&who, "POST", &format!("{N}/deployments/web:resume"), None).await;
+    assert_eq!(resumed["deployment"]["spec"]["paused"], false);
+    let (code, status) = world.rest(&who, "POST", &format!("{N}/deployments"), Some(json!({"data": deployment("web").to_string()}))).await;
+    assert_eq!((code, &status["code"]), (409, &json!(6)), "{status}");
+    world.ok(&who, "DELETE", &format!("{N}/deployments/web"), None).await;
+    assert_eq!(world.ok(&who, "GET", &format!("{N}/deployments"), None).await["items"], json!([]));
+    let (code, status) = world.rest(&who, "GET", &format!("{N}/deployments/web"), None).await;
+    assert_eq!((code, &status["code"]), (404, &json!(5)));
+}
+
+async fn grpc(world: &World, path: &str, input: Value) -> (i32, Value) {
+    let pool = DescriptorPool::decode(include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin")).as_slice()).unwrap();
+    let (service, method) = path.split_once('/').unwrap();
+    let method = pool.get_service_by_name(&format!("atoll.v1alpha1.{service}")).unwrap().methods().find(|own| own.name() == method).unwrap();
+    let message = DynamicMessage::deserialize(method.input(), input).unwrap();
+    let mut body = BytesMut::new();
+    body.put_u8(0);
+    body.put_u32(message.encoded_len() as u32);
+    message.encode(&mut body).unwrap();
+    let request = Request::builder().method("POST").uri(format!("/atoll.v1alpha1.{path}")).header("content-type", "application/grpc");
+    let answer = world.raw(&master(), request.body(Full::new(body.freeze())).unwrap()).await;
+    let headers = answer.headers().clone();
+    let collected = answer.into_body().collect().await.unwrap();
+    let status = collected.trailers().unwrap_or(&headers)["grpc-status"].to_str().unwrap().parse().unwrap();
+    let mut bytes = collected.to_bytes();
+    if bytes.len() < 5 {
+        return (status, Value::Null);
+    }
+    bytes.advance(5);
+    let options = prost_reflect::SerializeOptions::new().skip_default_fields(false);
+    let answer = DynamicMessage::decode(method.output(), bytes).unwrap();
+    (status, answer.serialize_with_options(serde_json::value::Serializer, &options).unwrap())
+}
+
+#[tokio::test]
+async fn grpc_and_rest_give_the_same_answers() {
+    let world = World::new().await;
+    world.ok(&master(), "POST", &format!("{N}/deployments"), Some(json!({"data": deployment("web").to_string()}))).await;
+    let by_rest = world.ok(&master(), "GET", &format!("{N}/deployments?pageSize=5&sortBy=field_name&sortDir=asc"), None).await;
+    let asked = json!({"instance": "fleet", "namespace": "default", "pageSize": 5, "sortBy": "field_name", "sortDir": "asc"});
+    let (code, by_grpc) = grpc(&world, "AppsService/ListDeployments", asked).await;
+    assert_eq!((code, by_grpc), (0, by_rest));
+    assert_eq!(grpc(&world, "AppsService/GetDeployment", json!({"instance": "fleet", "namespace": "default", "name": "none"})).await.0, 5);
+    assert_eq!(grpc(&world, "InsightService/QueryMetric", json!({"instance": "fleet"})).await.0, 12);
+}
+
+#[tokio::test]
+async fn health_and_reflection_answer() {
+    let world = World::new().await;
+    let call = async |path: &str, body: &[u8]| {
+        let request = Request::builder().method("POST").uri(path).header("content-type", "application/grpc").header("te", "trailers");
+        let answer = world.raw(&master(), request.body(Full::new(body.to_vec().into())).unwrap()).await;
+        let headers = answer.headers().clone();
+        let collected = answer.into_body().collect().await.unwrap();
+        let status = collected.trailers().unwrap_or(&headers)["grpc-status"].to_str().unwrap().to_owned();
+        (status, collected.to_bytes())
+    };
+    let (status, body) = call("/grpc.health.v1.Health/Check", &[0, 0, 0, 0, 0]).await;
+    assert_eq!((status.as_str(), &body[..]), ("0", &[0, 0, 0, 0, 2, 8, 1][..]), "serving");
+    // Field 7, list_services, with one character.
+    let (_, body) = call("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", &[0, 0, 0, 0, 3, 0x3a, 1, b'*']).await;
+    assert!(String::from_utf8_lossy(&body).contains("atoll.v1alpha1.InstanceService"));
+}
+
+#[tokio::test]
+async fn the_document_and_the_page_are_served() {
+    let world = World::new().await;
+    let document = world.ok(&master(), "GET", "/manage/openapi.json", None).await;
+    assert!(document["paths"].as_object().unwrap().len() > 115);
+    assert_eq!(document["paths"]["/manage/v1alpha1/search"]["get"]["operationId"], "Search_Search");
+    let (code, _) = world.rest(&master(), "GET", "/manage/docs", None).await;
+    assert_eq!(code, 200);
+}
+
+#[tokio::test]
+async fn search_finds_members_too_and_streams_changes() {
+    let world = World::new().await;
+    let maps = Gvr::new("", "v1", "configmaps");
+    let made = world.endpoint("m1").create(&maps, Some("default"), &json!({"metadata": {"name": "far", "labels": {"app": "x"}}})).await.unwrap();
+    world.settled("fleet/m1", &maps, &made).await;
+    let found = world.ok(&master(), "GET", "/manage/v1alpha1/search?labelSelector=app%3Dx&objects=true", None).await;
+    assert_eq!((&found["items"][0]["source"], &found["items"][0]["name"]), (&json!("fleet/m1"), &json!("far")));
+    assert!(!found["freshAsOf"].as_str().unwrap().is_empty());
+    let facets = world.ok(&master(), "GET", "/manage/v1alpha1/facets?by=label:app&query.sources=fleet/m1", None).await;
+    assert_eq!(facets["counts"], json!([{"value": "x", "count": "1"}]));
+    let request = Request::builder().uri("/manage/v1alpha1/watch?names=far&resources=configmaps").body(Full::default()).unwrap();
+    let mut body = world.raw(&master(), request).await.into_body();
+    let mut next = async || serde_json::from_slice::<Value>(&body.frame().await.unwrap().unwrap().into_data().unwrap()).unwrap()["result"].clone();
+    assert_eq!(next().await["type"], "ADDED");
+    assert_eq!(next().await["type"], "SYNCED");
+    world.endpoint("m1").delete(&maps, Some("default"), "far", &Value::Null).await.unwrap();
+    assert_eq!(next().await["type"], "DELETED");
+}
+
+#[tokio::test]
+async fn names_cannot_leave_their_place_in_a_path() {
+    let world = World::new().await;
+    for bad in ["..%2F..%2Fsecrets", "a%3Fx=y", "a%23b", "a%2Fb", "%2E%2E"] {
+        let (code, _) = world.rest(&master(), "GET", &format!("{N}/deployments/{bad}"), None).await;
+        assert_eq!(code, 400, "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn statistics_reach_the_instance() {
+    let world = World::new().await;
+    let instances = Gvr::new("atoll.io", "v1alpha1", "instances");
+    for _ in 0..600 {
+        let object = world.endpoint("root").get(&instances, None, "fleet").await.unwrap();
+        if object["status"]["statistics"]["clusters"] == 1 {
+            let shown = world.ok(&master(), "GET", "/instances/fleet", None).await;
+            assert_eq!(shown["status"]["summary"]["clusterSummary"]["totalNum"], 1);
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("no statistics");
+}
+
+#[tokio::test]
+async fn grants_open_exactly_what_they_name_and_revocation_closes_it() {
+    let world = World::new().await;
+    let (root, fleet) = (world.endpoint("root"), world.endpoint("fleet"));
+    let maps = Gvr::new("", "v1", "configmaps");
+    fleet.create(&Gvr::new("", "v1", "namespaces"), None, &json!({"metadata": {"name": "team"}})).await.unwrap();
+    let mut last = Value::Null;
+    for namespace in ["default", "team"] {
+        last = fleet.create(&maps, Some(namespace), &json!({"metadata": {"name": format!("in-{namespace}")}})).await.unwrap();
+    }
+    world.settled("fleet", &maps, &last).await;
+    let ann = user("ann");
+    assert_eq!(world.ok(&ann, "GET", "/instances", None).await["items"], json!([]));
+    assert_eq!(world.rest(&ann, "GET", "/instances/fleet", None).await.0, 403);
+    assert_eq!(world.rest(&ann, "GET", "/instances/none", None).await.0, 403, "existence is not told");
+    assert_eq!(world.ok(&ann, "GET", "/instances/fleet/configmaps", None).await["pagination"]["total"], 0);
+
+    let grants = Gvr::new("atoll.io", "v1alpha1", "grants");
+    let grant = json!({"metadata": {"name": "g"}, "spec": {"role": "editor", "subjects": [{"kind": "User", "name": "ann"}], "scope": {"instance": "fleet", "namespace": "team"}}});
+    root.create(&grants, None, &grant).await.unwrap();
+    let sees = async || {
+        let list = world.ok(&ann, "GET", "/instances/fleet/configmaps?sortBy=field_name&sortDir=asc", None).await;
+        list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    until(async || sees().await == ["in-team"]).await;
+    assert_eq!(world.ok(&ann, "GET", "/instances", None).await["items"][0]["metadata"]["name"], "fleet");
+    assert_eq!(world.ok(&ann, "GET", "/instances/fleet/namespacesummary", None).await["accessScope"], "Namespace");
+    let body = |name: &str| Some(json!({"data": json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}}).to_string()}));
+    world.ok(&ann, "POST", "/instances/fleet/namespaces/team/configmaps", body("mine")).await;
+    assert_eq!(world.rest(&ann, "POST", &format!("{N}/configmaps"), body("not-mine")).await.0, 403);
+    assert_eq!(world.rest(&ann, "DELETE", "/instances/fleet", None).await.0, 403);
+    let found = world.ok(&ann, "GET", "/manage/v1alpha1/search?kinds=ConfigMap", None).await;
+    assert!(found["items"].as_array().unwrap().iter().all(|item| item["namespace"] == "team"), "{found}");
+
+    root.delete(&grants, None, "g", &Value::Null).await.unwrap();
+    until(async || sees().await.is_empty()).await;
+    assert_eq!(world.rest(&ann, "POST", "/instances/fleet/namespaces/team/configmaps", body("late")).await.0, 403);
+}
+
+async fn until(done: impl AsyncFn() -> bool) {
+    for _ in 0..1000 {
+        if done().await {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("it did not become so");
+}

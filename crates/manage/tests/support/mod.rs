@@ -1,0 +1,144 @@
+//! A hub with an instance, a member and the management plane, all in one process.
+#![allow(clippy::unwrap_used, dead_code)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_apiserver::auth::Keys;
+use atoll_apiserver::{ApiService, Body, Connect, Hub, Identity, Instance, Options, Visit};
+use atoll_fleet::MemberResolver;
+use atoll_index::{Choice, Index};
+use atoll_manage::{Manage, controllers};
+use atoll_meta::{Gvr, Status};
+use atoll_runtime::Endpoint;
+use atoll_store::MemoryEngine;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Members are instances of the same hub.
+struct Inside(ApiService);
+
+#[async_trait::async_trait]
+impl MemberResolver for Inside {
+    async fn resolve(&self, cluster: &Value, _secret: Option<&Value>) -> Result<Endpoint, Status> {
+        Ok(endpoint(&self.0, cluster["metadata"]["name"].as_str().unwrap_or_default(), Identity::master("member")))
+    }
+}
+
+/// The way through an instance to its members.
+#[async_trait::async_trait]
+impl Connect for Inside {
+    async fn connect(&self, visit: Visit) -> Result<Response<Body>, Status> {
+        let member = endpoint(&self.0, &visit.target.name, Identity::master("proxy"));
+        let bytes = member.send(visit.request.method().clone(), &visit.target.rest, "application/json", Bytes::new()).await?;
+        Ok(atoll_apiserver::response(200, "application/json", bytes))
+    }
+
+    fn serves(&self, instance: &Instance) -> bool {
+        &*instance.name == "fleet"
+    }
+}
+
+fn endpoint(service: &ApiService, instance: &str, identity: Identity) -> Endpoint {
+    Endpoint::in_process(service.clone(), instance, "test", move |extensions| {
+        extensions.insert(identity.clone());
+    })
+}
+
+pub struct World {
+    pub hub: Arc<Hub>,
+    pub manage: Manage,
+    pub index: Index,
+    pub stop: CancellationToken,
+    service: ApiService,
+}
+
+pub fn user(name: &str) -> Identity {
+    Identity { user: name.into(), groups: vec!["system:authenticated".into()], ..Identity::default() }
+}
+
+pub fn master() -> Identity {
+    Identity::master("admin")
+}
+
+impl World {
+    /// Instance `fleet` with member `m1`, followed and known.
+    pub async fn new() -> Self {
+        let hub = Hub::open(Arc::new(MemoryEngine::new()), Keys::default(), Arc::new(jiff::Timestamp::now), Options::default()).await.unwrap();
+        hub.add_native(|instance| &*instance.name == "root", atoll_api::crds(atoll_api::CrdSet::Atoll)).await.unwrap();
+        hub.add_native(|instance| !matches!(&*instance.name, "root" | "m1"), atoll_api::crds(atoll_api::CrdSet::Karmada)).await.unwrap();
+        let service = ApiService::new(hub.clone());
+        hub.add_connector("cluster.karmada.io", "clusters", "proxy", Arc::new(Inside(service.clone())));
+        let index = Index::open(&Choice::Memory).await.unwrap();
+        let manage = Manage::new(hub.clone(), index.clone(), service.clone());
+        let stop = CancellationToken::new();
+        let world = Self { hub, manage, index, stop, service };
+        for name in ["fleet", "m1"] {
+            world.hub.create_instance(name).await.unwrap();
+        }
+        let marked = json!({"metadata": {"name": "m1", "annotations": {"sim.atoll.io/nodes": "3"}}, "spec": {"type": "Hosted"}});
+        let instances = Gvr::new("atoll.io", "v1alpha1", "instances");
+        let root = world.endpoint("root");
+        root.create(&instances, None, &marked).await.unwrap();
+        root.create(&instances, None, &json!({"metadata": {"name": "fleet"}, "spec": {"type": "Hosted"}})).await.unwrap();
+        let cluster = json!({"kind": "Cluster", "apiVersion": "cluster.karmada.io/v1alpha1", "metadata": {"name": "m1", "labels": {"env": "test"}},
+                             "spec": {"syncMode": "Push", "region": "north"}});
+        world.endpoint("fleet").create(&Gvr::new("cluster.karmada.io", "v1alpha1", "clusters"), None, &cluster).await.unwrap();
+        controllers::start(&world.manage, Arc::new(Inside(world.service.clone())), world.stop.clone()).await.unwrap();
+        world.index.synced("fleet", PATIENCE).await.unwrap();
+        world.index.synced("fleet/m1", PATIENCE).await.unwrap();
+        world
+    }
+
+    /// A way into an instance with all rights.
+    pub fn endpoint(&self, instance: &str) -> Endpoint {
+        endpoint(&self.service, instance, master())
+    }
+
+    /// Waits until the index has a write.
+    pub async fn settled(&self, source: &str, gvr: &Gvr, written: &Value) {
+        let revision = written["metadata"]["resourceVersion"].as_str().unwrap();
+        self.index.wait_for(source, &gvr.group, &gvr.resource, revision, PATIENCE).await.unwrap();
+    }
+
+    pub async fn raw(&self, who: &Identity, request: Request<Full<Bytes>>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        assert!(self.manage.handles(&parts), "{} is for the management plane", parts.uri);
+        let body = body.map_err(|never| match never {}).boxed_unsync();
+        self.manage.call(Request::from_parts(parts, body), who.clone()).await
+    }
+
+    /// A REST call; `path` behind the prefix of the contract.
+    pub async fn rest(&self, who: &Identity, verb: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let path = if path.starts_with("/manage/") { path.to_owned() } else { format!("/apis/kairship.io/v1alpha1{path}") };
+        let bytes = body.map(|body| body.to_string()).unwrap_or_default();
+        let answer = self.raw(who, Request::builder().method(verb).uri(path).body(Full::new(bytes.into())).unwrap()).await;
+        let code = answer.status().as_u16();
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        (code, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    /// A REST call that must succeed.
+    pub async fn ok(&self, who: &Identity, verb: &str, path: &str, body: Option<Value>) -> Value {
+        let (code, tree) = self.rest(who, verb, path, body).await;
+        assert_eq!(code, 200, "{verb} {path}: {tree}");
+        tree
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+pub fn deployment(name: &str) -> Value {
+    json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": name, "labels": {"app": name}},
+           "spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}},
+                    "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "nginx", "ports": [{"containerPort": 80}]}]}}}})
+}
