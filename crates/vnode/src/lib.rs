@@ -24,6 +24,7 @@ mod policy;
 mod preview;
 mod proxier;
 mod resource;
+mod role;
 mod service;
 mod syncer;
 mod tree;
@@ -35,6 +36,7 @@ pub use manager::{Manager, Options};
 pub use passage::Passage;
 pub use preview::preview;
 pub use proxier::ProxierOptions;
+pub use role::worker_roles;
 pub use worker::{KubeconfigResolver, ShortCut, Worker, WorkerResolver};
 
 /// What tells the time; injected so that tests can turn the hands.

@@ -1,6 +1,7 @@
 //! One pass over one binding.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use atoll_api::kubeocean::{ClusterBinding, ClusterBindingStatus};
@@ -15,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use super::running::Running;
 use super::{Failure, Inner, all, condition};
 use crate::binding::{Binding, check, rival};
+use crate::role::missing;
 use crate::syncer::Computing;
 use crate::{resource, tree};
 
@@ -43,10 +45,17 @@ impl Inner {
         }
         match self.bring_up(&computing, &cache, &binding).await {
             Ok(()) => {
+                if known.phase != "Ready" {
+                    self.endpoint.event(&object, "Normal", "Ready", "the worker cluster answers and the syncer runs", self.now()).await;
+                }
                 self.write_status(&object, condition::ready(known, self.now())).await?;
                 Ok(Some(AGAIN))
             }
             Err(failure) => {
+                let told = known.conditions.iter().any(|own| own.type_ == "Ready" && own.reason == failure.reason && own.message == failure.message);
+                if !told {
+                    self.endpoint.event(&object, "Warning", failure.reason, &failure.message, self.now()).await;
+                }
                 self.write_status(&object, condition::failed(known, &failure, self.now())).await?;
                 Err(failure.into())
             }
@@ -98,18 +107,34 @@ impl Inner {
             self.follow(&settings.name, &running);
             self.running.write().insert(settings.name.clone(), running);
             let answer = tokio::time::timeout(CONNECTING, worker.endpoint.get_path("/version")).await;
-            return match answer {
-                Ok(result) => result.map(drop).map_err(lost),
-                Err(_) => Err(lost(Status::unavailable("no answer in time"))),
-            };
+            answer.unwrap_or_else(|_| Err(Status::unavailable("no answer in time"))).map_err(lost)?;
+            return self.check_permissions(settings).await;
         }
-        let running = self.running.read();
-        let Some(running) = running.get(&settings.name) else { return Ok(()) };
-        running.set_binding(settings.clone());
-        match running.reach.trouble() {
-            Some(message) => Err(Failure { reason: "ConnectivityFailed", message }),
-            None => Ok(()),
+        if let Some(running) = self.running.read().get(&settings.name) {
+            running.set_binding(settings.clone());
+            if let Some(message) = running.reach.trouble() {
+                return Err(Failure { reason: "ConnectivityFailed", message });
+            }
         }
+        self.check_permissions(settings).await
+    }
+
+    /// Asks the worker cluster, once for each start, whether we may do what we have to.
+    async fn check_permissions(&self, settings: &Binding) -> Result<(), Failure> {
+        let worker = match self.running.read().get(&settings.name) {
+            Some(running) if !running.permitted.load(Ordering::Relaxed) => running.worker.clone(),
+            _ => return Ok(()),
+        };
+        let lost = |status: Status| Failure { reason: "ConnectivityFailed", message: status.message };
+        let missing = missing(&worker.endpoint, &settings.mount_namespace).await.map_err(lost)?;
+        if !missing.is_empty() {
+            let message = format!("the worker cluster does not allow: {}", missing.join(", "));
+            return Err(Failure { reason: "PermissionsMissing", message });
+        }
+        if let Some(running) = self.running.read().get(&settings.name) {
+            running.permitted.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Looks at a binding again when its worker cluster falls silent or answers again.

@@ -1,6 +1,7 @@
 //! A syncer under supervision: when it fails it is started again, and touches nobody else.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use parking_lot::RwLock;
@@ -21,6 +22,9 @@ pub(crate) struct Running {
     pub(crate) fingerprint: String,
     pub(crate) cluster_id: String,
     pub(crate) reach: Reach,
+    /// Whether we may do in the worker cluster what we have to.
+    pub(crate) permitted: AtomicBool,
+    pub(crate) worker: Worker,
     current: Arc<RwLock<Option<Arc<Syncer>>>>,
     binding: Arc<RwLock<Binding>>,
     stop: CancellationToken,
@@ -37,13 +41,13 @@ impl Running {
         let supervisor = Supervisor {
             settings,
             computing,
-            worker,
+            worker: worker.clone(),
             binding: binding.clone(),
             reach: reach.clone(),
             current: current.clone(),
         };
         let task = tokio::spawn(supervisor.run(stop.clone()));
-        Self { fingerprint, cluster_id, reach, current, binding, stop, task }
+        Self { fingerprint, cluster_id, reach, permitted: AtomicBool::new(false), worker, current, binding, stop, task }
     }
 
     pub(crate) fn syncer(&self) -> Option<Arc<Syncer>> {

@@ -2,11 +2,13 @@
 //! bug the test says so and asks for the better behaviour.
 #![allow(clippy::unwrap_used)]
 
+mod chaos;
 mod copies;
 mod kubelet;
 mod manager;
 mod nodes;
 mod pods;
+mod rights;
 mod silence;
 mod stage;
 mod story;

@@ -1,0 +1,162 @@
+//! The lessor's safety: a syncer works with the least rights, and says which are missing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use atoll_api::kubeocean::ClusterBinding;
+use atoll_apiserver::{Identity, Place, RequestInfo};
+use atoll_meta::{Gvr, Status};
+use atoll_runtime::{BodyStream, Endpoint, Transport};
+use atoll_vnode::{Manager, ShortCut, Worker};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::pods::start_pod;
+use crate::stage::*;
+
+fn access(plural: &str) -> Gvr {
+    Gvr::new("rbac.authorization.k8s.io", "v1", plural)
+}
+
+fn lessee() -> Identity {
+    Identity { user: "lessee".into(), groups: vec!["system:authenticated".into()], ..Identity::default() }
+}
+
+/// Notes what is asked for: verb, resource, and whether outside the mount namespace.
+struct Recorder {
+    through: Endpoint,
+    seen: Arc<Mutex<BTreeSet<(String, String, bool)>>>,
+}
+
+#[async_trait::async_trait]
+impl Transport for Recorder {
+    async fn send(&self, request: http::Request<bytes::Bytes>) -> Result<http::Response<BodyStream>, Status> {
+        let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let info = RequestInfo::parse(request.method(), request.uri().path(), watch, None);
+        if let Place::Resource(target) = info.place {
+            let sub = if target.subresource.is_empty() { String::new() } else { format!("/{}", target.subresource) };
+            let resource = format!("{}{sub}.{}", target.resource, target.group);
+            self.seen.lock().insert((info.verb.as_str().to_owned(), resource, target.namespace != MOUNT));
+        }
+        self.through.transport().send(request).await
+    }
+}
+
+async fn grant(stage: &Stage) -> [Value; 2] {
+    let roles = atoll_vnode::worker_roles("lessee", MOUNT);
+    stage.w1.create(&access("clusterroles"), None, &roles[0]).await.unwrap();
+    stage.w1.create(&access("roles"), Some(MOUNT), &roles[1]).await.unwrap();
+    let subjects = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "lessee"}]);
+    let reference = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "lessee"});
+    let all = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "lessee"}, "roleRef": reference("ClusterRole"), "subjects": subjects});
+    let mount = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "lessee", "namespace": MOUNT}, "roleRef": reference("Role"), "subjects": subjects});
+    stage.w1.create(&access("clusterrolebindings"), None, &all).await.unwrap();
+    stage.w1.create(&access("rolebindings"), Some(MOUNT), &mount).await.unwrap();
+    roles
+}
+
+type Seen = Arc<Mutex<BTreeSet<(String, String, bool)>>>;
+
+async fn start(stage: &Stage) -> (Manager, Seen) {
+    let seen = Seen::default();
+    let (hub, own) = (stage.hub.clone(), seen.clone());
+    let mut options = stage.options();
+    options.workers = ShortCut::new(move |_: &ClusterBinding, _: &str| {
+        let mut worker = Worker::in_process(&hub, "w1", lessee());
+        let recorder = Recorder { through: worker.endpoint.clone(), seen: own.clone() };
+        worker.endpoint = Endpoint::new("w1", Arc::new(recorder), "atoll-vnode");
+        Some(worker)
+    });
+    (Manager::start(options, stage.stop.child_token()).await, seen)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_syncer_uses_is_what_the_role_allows_and_no_more() {
+    let stage = Stage::open().await;
+    let roles = grant(&stage).await;
+    let (_manager, seen) = start(&stage).await;
+    make_namespace(&stage.compute, "shop").await;
+    make_node(&stage.w1, "n1", "4", "8Gi").await;
+    make_policy(&stage.w1, "p1", "w1", json!({})).await;
+    stage.bind("w1", json!({"serviceNamespaces": ["shop"]})).await;
+    until_there(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
+    everything(&stage).await;
+    stage.compute.delete(&bindings(), None, "w1", &json!({})).await.unwrap();
+    until_gone(&stage.compute, &bindings(), None, "w1").await;
+
+    let allowed = |role: &Value, outside: bool| -> BTreeSet<(String, String, bool)> {
+        let rules = role["rules"].as_array().unwrap().iter();
+        rules
+            .flat_map(|rule| {
+                let resource = format!("{}.{}", rule["resources"][0].as_str().unwrap(), rule["apiGroups"][0].as_str().unwrap());
+                rule["verbs"].as_array().unwrap().iter().map(move |verb| (verb.as_str().unwrap().to_owned(), resource.clone(), outside)).collect::<Vec<_>>()
+            })
+            .collect()
+    };
+    let allowed: BTreeSet<_> = allowed(&roles[0], true).into_iter().chain(allowed(&roles[1], false)).collect();
+    let used: BTreeSet<_> = seen.lock().iter().filter(|(_, resource, _)| !resource.starts_with("selfsubject")).cloned().collect();
+    let refused: Vec<_> = used.difference(&allowed).collect();
+    assert!(refused.is_empty(), "used but not allowed: {refused:?}");
+    // Streams and metrics do not pass this way.
+    let streams = ["pods/log.", "pods/exec.", "pods/attach.", "pods/portforward.", "pods/ephemeralcontainers.", "pods.metrics.k8s.io"];
+    let idle: Vec<_> = allowed.difference(&used).filter(|(_, resource, _)| !streams.contains(&resource.as_str())).collect();
+    assert!(idle.is_empty(), "allowed but never used: {idle:?}");
+    assert!(!allowed.iter().any(|(_, resource, outside)| resource == "secrets." && *outside), "Secrets only in the mount namespace");
+}
+
+/// Does a bit of everything a syncer can be asked for.
+async fn everything(stage: &Stage) {
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default"}, "data": {"k": "v"}});
+    stage.compute.create(&configs(), Some("default"), &config).await.unwrap();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}, "data": {"k": "dg=="}});
+    stage.compute.create(&secrets(), Some("default"), &secret).await.unwrap();
+    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv-1"}, "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": {"driver": "d", "volumeHandle": "h"}}});
+    stage.compute.create(&volumes(), None, &volume).await.unwrap();
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "pv-1"}});
+    stage.compute.create(&claims(), Some("default"), &claim).await.unwrap();
+    patch(&stage.compute, &claims(), Some("default"), "data", "status", json!({"status": {"phase": "Bound"}})).await;
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"}});
+    stage.compute.ensure(&Gvr::new("", "v1", "serviceaccounts"), Some("default"), &account).await.unwrap();
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"}, "spec": {"clusterIP": "None", "clusterIPs": ["None"], "ports": [{"port": 80}]}});
+    stage.compute.create(&services(), Some("shop"), &service).await.unwrap();
+    let slice = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": "web-1", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}}, "addressType": "IPv4", "ports": [{"port": 80}], "endpoints": [{"addresses": ["10.2.0.7"]}]});
+    stage.compute.create(&slices(), Some("shop"), &slice).await.unwrap();
+    let mut pod = pod("web", "vnode-w1-n1", "100m");
+    pod["spec"]["serviceAccountName"] = "sa".into();
+    pod["spec"]["volumes"] = json!([
+        {"name": "c", "configMap": {"name": "c"}}, {"name": "s", "secret": {"secretName": "s"}}, {"name": "d", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 600}}]}},
+    ]);
+    start_pod(stage, &pod).await;
+    let name = below("default", "web");
+    run(&stage.w1, MOUNT, &name, "n1").await;
+    patch(&stage.compute, &configs(), Some("default"), "c", "", json!({"data": {"k": "new"}})).await;
+    patch(&stage.compute, &secrets(), Some("default"), "s", "", json!({"data": {"k": "eA=="}})).await;
+    patch(&stage.compute, &pods(), Some("default"), "web", "", json!({"metadata": {"labels": {"a": "1"}}})).await;
+    until_there(&stage.w1, &services(), Some(MOUNT), &below("shop", "web")).await;
+    until_there(&stage.w1, &slices(), Some(MOUNT), &below("shop", "web-1")).await;
+    patch(&stage.compute, &slices(), Some("shop"), "web-1", "", json!({"endpoints": [{"addresses": ["10.2.0.8"]}]})).await;
+    patch(&stage.compute, &services(), Some("shop"), "web", "", json!({"spec": {"ports": [{"port": 81}]}})).await;
+    until(&stage.w1, &pods(), Some(MOUNT), &name, |pod| pod.is_some_and(|pod| pod["metadata"]["labels"]["a"] == "1")).await;
+    stage.pass(700).await;
+    stage.compute.delete(&pods(), Some("default"), "web", &json!({})).await.unwrap();
+    until(&stage.w1, &pods(), Some(MOUNT), &name, |pod| pod.is_none_or(|pod| pod["metadata"]["deletionTimestamp"].is_string())).await;
+    kill(&stage.w1, MOUNT, &name).await;
+    until_gone(&stage.w1, &volumes(), None, &below("", "pv-1")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_rights_are_named_one_by_one() {
+    let stage = Stage::open().await;
+    grant(&stage).await;
+    let role = stage.w1.get(&access("roles"), Some(MOUNT), "lessee").await.unwrap();
+    let rules: Vec<Value> = role["rules"].as_array().unwrap().iter().filter(|rule| rule["resources"][0] != "secrets").cloned().collect();
+    patch(&stage.w1, &access("roles"), Some(MOUNT), "lessee", "", json!({"rules": rules})).await;
+    let (_manager, _) = start(&stage).await;
+    stage.bind("w1", json!({})).await;
+    let binding = until(&stage.compute, &bindings(), None, "w1", |binding| binding.is_some_and(|binding| condition(binding, "Ready")["reason"] == "PermissionsMissing")).await.unwrap();
+    let message = condition(&binding, "Ready")["message"].as_str().unwrap();
+    assert!(message.contains("create secrets in kubeocean-worker") && !message.contains("pods"), "{message}");
+    patch(&stage.w1, &access("roles"), Some(MOUNT), "lessee", "", json!({"rules": role["rules"]})).await;
+    until(&stage.compute, &bindings(), None, "w1", |binding| binding.is_some_and(|binding| binding["status"]["phase"] == "Ready")).await;
+}
