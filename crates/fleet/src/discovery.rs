@@ -63,6 +63,18 @@ impl Discovery {
         self.enablements.push(ApiEnablement { group_version: group_version.to_owned(), resources: enabled });
     }
 
+    /// A kind by its name or plural in any case; the plainest group first.
+    pub fn named(&self, text: &str) -> Option<(Gvk, Arc<KindInfo>)> {
+        let (text, group) = text.split_once('.').map_or((text, None), |(text, group)| (text, Some(group)));
+        let fits = |gvk: &Gvk, info: &KindInfo| {
+            (gvk.kind.eq_ignore_ascii_case(text) || info.gvr.resource.eq_ignore_ascii_case(text))
+                && group.is_none_or(|group| gvk.group == group)
+        };
+        let rank = |gvk: &Gvk| (!gvk.group.is_empty(), gvk.group.contains('.'), gvk.version.len(), gvk.clone());
+        let found = self.kinds.iter().filter(|(gvk, info)| fits(gvk, info)).min_by_key(|(gvk, _)| rank(gvk));
+        found.map(|(gvk, info)| (gvk.clone(), info.clone()))
+    }
+
     /// A kind.
     pub fn get(&self, gvk: &Gvk) -> Option<Arc<KindInfo>> {
         self.kinds.get(gvk).cloned()

@@ -36,6 +36,7 @@ pub mod merge;
 mod namespaces;
 mod options;
 pub mod overrides;
+pub mod plan;
 pub mod policy;
 mod probe;
 mod proxy;
@@ -47,6 +48,7 @@ mod scheduler;
 mod summary;
 pub mod taints;
 pub mod templates;
+pub mod why;
 pub mod work;
 
 pub use fleet::Fleet;

@@ -222,3 +222,33 @@ async fn a_member_is_reached_through_the_instance_under_the_callers_name() {
     let absent = world.instance.get_path("/apis/cluster.karmada.io/v1alpha1/clusters/none/proxy/api").await.unwrap_err();
     assert_eq!(absent.code, 404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_way_of_a_template_can_be_told_and_moves_are_planned() {
+    let world = World::start(2).await;
+    let absent = atoll_fleet::why::trace(&world.instance, "deployments", "default", "web").await.unwrap();
+    assert!(absent.obstacle.as_deref().unwrap().contains("does not exist"));
+    world.instance.create(&deployments(), NS, &deployment("web", 2)).await.unwrap();
+    let lone = atoll_fleet::why::trace(&world.instance, "deployment", "default", "web").await.unwrap();
+    assert!(lone.obstacle.as_deref().unwrap().contains("No policy selects"), "{lone}");
+    let only = json!({"placement": {"clusterAffinity": {"clusterNames": ["m1"]}}});
+    let moves = atoll_fleet::plan::plan(&world.instance, &policy("p", only.clone()), jiff::Timestamp::now()).await.unwrap();
+    assert_eq!(moves.len(), 1);
+    assert_eq!(moves[0].to_string(), "Deployment default/web: m1 new→2");
+    world.instance.create(&policies(), NS, &policy("p", only)).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |_| true).await;
+    let mut text = String::new();
+    world
+        .eventually("the trace reaches the member", async || {
+            let trace = atoll_fleet::why::trace(&world.instance, "deployment", "default", "web").await.unwrap();
+            text = trace.to_string();
+            trace.obstacle.as_deref().is_some_and(|obstacle| obstacle.contains("In cluster m1 0 of 2 replicas"))
+        })
+        .await;
+    assert!(text.contains("○ m2  refused by ClusterAffinity"), "{text}");
+    let moves = atoll_fleet::plan::plan_without(&world.instance, "m1", jiff::Timestamp::now()).await.unwrap();
+    assert!(moves[0].to_string().contains("m1 2→gone no place"), "{}", moves[0]);
+    let wider = json!({"placement": {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}}});
+    let moves = atoll_fleet::plan::plan(&world.instance, &policy("p", wider), jiff::Timestamp::now()).await.unwrap();
+    assert_eq!(moves[0].to_string(), "Deployment default/web: m1 2→1 m2 new→1");
+}

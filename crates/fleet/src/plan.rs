@@ -1,0 +1,177 @@
+//! What would move, before anything moves.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use atoll_api::cluster::Cluster;
+use atoll_interpreter::Interpreter;
+use atoll_meta::{Gvk, Head, Status};
+use atoll_placement::Snapshot;
+use atoll_runtime::{Endpoint, Item};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::binding::{self, Binding, Meaning};
+use crate::claim;
+use crate::decision::{self, Record, Surroundings};
+use crate::discovery::discover;
+use crate::gvr;
+use crate::keys::TemplateKey;
+use crate::policy::{Policies, Policy};
+use crate::templates::{is_skipped, is_skipped_kind};
+
+/// What would become of one template.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Move {
+    /// `Kind namespace/name`.
+    pub subject: String,
+    /// Replicas by cluster now.
+    pub before: BTreeMap<String, i32>,
+    /// Replicas by cluster then.
+    pub after: BTreeMap<String, i32>,
+    /// Why no place would be found.
+    pub error: Option<String>,
+    /// A policy that would lose the template.
+    pub taken_from: Option<String>,
+}
+
+impl Move {
+    /// Whether nothing would change.
+    pub fn is_nothing(&self) -> bool {
+        self.before == self.after && self.error.is_none() && self.taken_from.is_none()
+    }
+}
+
+impl fmt::Display for Move {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:", self.subject)?;
+        let names: std::collections::BTreeSet<&String> = self.before.keys().chain(self.after.keys()).collect();
+        for name in names {
+            match (self.before.get(name), self.after.get(name)) {
+                (Some(before), Some(after)) if before == after => write!(out, " {name} {before}")?,
+                (Some(before), Some(after)) => write!(out, " {name} {before}→{after}")?,
+                (Some(before), None) => write!(out, " {name} {before}→gone")?,
+                (None, Some(after)) => write!(out, " {name} new→{after}")?,
+                (None, None) => {}
+            }
+        }
+        if let Some(policy) = &self.taken_from {
+            write!(out, " (taken from {policy})")?;
+        }
+        match &self.error {
+            Some(error) => write!(out, " no place: {error}"),
+            None => Ok(()),
+        }
+    }
+}
+
+async fn snapshot(instance: &Endpoint) -> Result<Snapshot, Status> {
+    let clusters = instance.list(&gvr::clusters(), None, "").await?.items;
+    let known = clusters.into_iter().filter_map(|tree| serde_json::from_value::<Cluster>(tree).ok());
+    Ok(Snapshot::new(known.map(|cluster| atoll_placement::Cluster::from(&cluster))))
+}
+
+fn shares(binding: Option<&Binding>) -> BTreeMap<String, i32> {
+    binding.into_iter().flat_map(|binding| &binding.spec.clusters).map(|cluster| (cluster.name.clone(), cluster.replicas)).collect()
+}
+
+/// Decides anew and compares.
+fn compare(subject: String, before: Option<&Binding>, mut after: Binding, snapshot: &Snapshot, now: Timestamp, taken_from: Option<String>) -> Move {
+    let around = Surroundings { snapshot, estimates: None, affinity_hosts: None, anti_affinity_hosts: None, now };
+    let decided = decision::settle(&mut after, &around);
+    let error = decided.then(|| Record::of(&after)).flatten().and_then(|record| record.error).map(|(_, message)| message);
+    Move { subject, before: shares(before), after: shares(Some(&after)), error, taken_from }
+}
+
+fn subject(kind: &str, head: &Head) -> String {
+    let place = if head.namespace.is_empty() { String::new() } else { format!("{}/", head.namespace) };
+    format!("{kind} {place}{}", head.name)
+}
+
+/// What a new or changed policy would move; `policy` as it would be applied.
+pub async fn plan(instance: &Endpoint, policy: &Value, now: Timestamp) -> Result<Vec<Move>, Status> {
+    let item = Item::of(policy).ok_or_else(|| Status::bad_request("the policy cannot be read"))?;
+    let planned = Policy::of(&item).ok_or_else(|| Status::bad_request("the policy cannot be read"))?;
+    let policies = Policies::default();
+    for resource in [gvr::policies(), gvr::cluster_policies()] {
+        for tree in instance.list(&resource, None, "").await?.items {
+            if let Some(known) = Item::of(&tree).and_then(|item| Policy::of(&item)) {
+                policies.put(known);
+            }
+        }
+    }
+    let mut planned = planned;
+    if let Some(known) = policies.get(&planned.key) {
+        planned.id = known.id.clone();
+    }
+    let planned = policies.put(planned);
+    let (snapshot, served) = (snapshot(instance).await?, discover(instance).await?);
+    let mut moves = Vec::new();
+    let mut kinds: Vec<&Gvk> = planned.kinds().filter(|gvk| !is_skipped_kind(gvk)).collect();
+    kinds.sort();
+    kinds.dedup();
+    for gvk in kinds {
+        let Some(info) = served.get(gvk) else { continue };
+        let namespace = planned.key.in_namespace().filter(|_| info.namespaced);
+        for tree in instance.list(&info.gvr, namespace, "").await?.items {
+            if let Some(found) = plan_one(instance, gvk, &tree, &policies, &planned, &snapshot, now).await? {
+                moves.push(found);
+            }
+        }
+    }
+    Ok(moves)
+}
+
+async fn plan_one(
+    instance: &Endpoint,
+    gvk: &Gvk,
+    tree: &Value,
+    policies: &Policies,
+    planned: &Policy,
+    snapshot: &Snapshot,
+    now: Timestamp,
+) -> Result<Option<Move>, Status> {
+    let head = tree["metadata"].as_object().map(Head::of).unwrap_or_default();
+    if is_skipped(&head, &["kube-".to_owned()]) || head.deleting {
+        return Ok(None);
+    }
+    let held = claim::read(tree);
+    let chosen = policies.choose(gvk, &head, held.as_ref(), true);
+    if chosen.is_none_or(|chosen| chosen.key != planned.key) {
+        return Ok(None);
+    }
+    let key = TemplateKey { gvk: std::sync::Arc::new(gvk.clone()), namespace: (*head.namespace).into(), name: (*head.name).into() }.binding();
+    let existing = instance.get_opt(&key.gvr(), key.in_namespace(), &key.name).await?;
+    let existing = existing.and_then(|tree| Binding::of(&Item::of(&tree)?));
+    let meaning = Meaning::of(tree, &Interpreter::default()).map_err(|error| Status::bad_request(error.to_string()))?;
+    let after = binding::build(tree, planned, &meaning, None, existing.as_ref(), String::new);
+    let taken = held.filter(|held| held.name != planned.key.name || held.namespace != planned.key.namespace);
+    let taken = taken.map(|held| if held.namespace.is_empty() { held.name.to_string() } else { format!("{}/{}", held.namespace, held.name) });
+    Ok(Some(compare(subject(&gvk.kind, &head), existing.as_ref(), after, snapshot, now, taken)))
+}
+
+/// What the loss of a cluster would move: every binding that is there, decided without it.
+pub async fn plan_without(instance: &Endpoint, cluster: &str, now: Timestamp) -> Result<Vec<Move>, Status> {
+    let snapshot = snapshot(instance).await?;
+    if snapshot.get(cluster).is_none() {
+        return Err(Status::not_found("cluster.karmada.io", "clusters", cluster));
+    }
+    let without = snapshot.without(cluster);
+    let mut moves = Vec::new();
+    for namespaced in [true, false] {
+        for tree in instance.list(&gvr::bindings(namespaced), None, "").await?.items {
+            let Some(before) = Item::of(&tree).and_then(|item| Binding::of(&item)) else { continue };
+            if !before.spec.clusters.iter().any(|target| target.name == cluster) {
+                continue;
+            }
+            let mut after = before.clone();
+            after.spec.clusters.retain(|target| target.name != cluster);
+            let resource = &before.spec.resource;
+            let place = if resource.namespace.is_empty() { String::new() } else { format!("{}/", resource.namespace) };
+            moves.push(compare(format!("{} {place}{}", resource.kind, resource.name), Some(&before), after, &without, now, None));
+        }
+    }
+    Ok(moves)
+}
