@@ -288,10 +288,15 @@ fn aggregated(hub: &Hub, instance: &Instance, headers: &HeaderMap, core: bool) -
 pub fn tagged(bytes: impl Into<Bytes>, content_type: &str, headers: &HeaderMap) -> Response<Body> {
     let bytes = bytes.into();
     let tag = etag(&bytes);
+    tagged_as(&tag, move || bytes, content_type, headers)
+}
+
+/// Like [`tagged`] for a document that is only made when its tag is new to the client.
+pub fn tagged_as(tag: &str, make: impl FnOnce() -> Bytes, content_type: &str, headers: &HeaderMap) -> Response<Body> {
     let known = headers.get(IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == tag.as_bytes());
-    let mut answer = if known { response(304, content_type, Body::empty()) } else { response(200, content_type, bytes) };
+    let mut answer = if known { response(304, content_type, Body::empty()) } else { response(200, content_type, make()) };
     let own = answer.headers_mut();
-    if let Ok(value) = HeaderValue::from_str(&tag) {
+    if let Ok(value) = HeaderValue::from_str(tag) {
         own.insert(ETAG, value);
     }
     own.insert(VARY, HeaderValue::from_static("Accept"));

@@ -48,6 +48,8 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 struct Native {
     fits: Box<dyn Fn(&Instance) -> bool + Send + Sync>,
     kinds: Vec<Arc<crate::kind::Kind>>,
+    /// Where they come from, for documents that want their prose.
+    definitions: Vec<serde_json::Value>,
 }
 
 /// Everything that serves requests.
@@ -221,6 +223,13 @@ impl Hub {
         self.native.read().iter().filter(|native| (native.fits)(instance)).flat_map(|native| native.kinds.clone()).collect()
     }
 
+    /// The definitions of the kinds an instance has without storing them, by name.
+    pub(crate) fn native_definitions(&self, instance: &Instance) -> std::collections::BTreeMap<String, serde_json::Value> {
+        let native = self.native.read();
+        let fitting = native.iter().filter(|native| (native.fits)(instance)).flat_map(|native| &native.definitions);
+        fitting.filter_map(|own| Some((own["metadata"]["name"].as_str()?.to_owned(), own.clone()))).collect()
+    }
+
     /// Serves kinds in all instances that `fits` accepts, without a stored definition. They are made once
     /// and shared, so that an instance that does not use them pays nothing for them.
     pub async fn add_native(
@@ -228,8 +237,8 @@ impl Hub {
         fits: impl Fn(&Instance) -> bool + Send + Sync + 'static,
         definitions: Vec<serde_json::Value>,
     ) -> Result<(), Status> {
-        let kinds = definitions.into_iter().flat_map(|definition| crate::crd::native_kinds_of(self, definition)).collect();
-        self.native.write().push(Native { fits: Box::new(fits), kinds });
+        let kinds = definitions.iter().flat_map(|definition| crate::crd::native_kinds_of(self, definition.clone())).collect();
+        self.native.write().push(Native { fits: Box::new(fits), kinds, definitions });
         for instance in self.instances() {
             self.load(&instance).await?;
         }

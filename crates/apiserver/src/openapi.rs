@@ -1,55 +1,96 @@
 //! `/openapi/v3`: what kubectl reads before it explains, validates or applies.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use atoll_builtin::openapi::{CustomKind, custom_document, document_at, document_paths};
-use atoll_meta::Status;
+use atoll_meta::{Revision, Status};
+use atoll_schema::Schema;
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, HeaderValue};
-use http::{HeaderMap, Request, Response};
-use serde_json::json;
+use http::header::{CACHE_CONTROL, HeaderValue, LOCATION};
+use http::{HeaderMap, Response};
+use serde_json::{Value, json};
 
 use crate::body::Body;
-use crate::discovery::{etag, tagged};
-use crate::extend::Incoming;
+use crate::discovery::{etag, tagged, tagged_as};
+use crate::hub::Hub;
 use crate::instance::Instance;
+use crate::kind::Kind;
 use crate::respond::response;
 
+/// The definitions of an instance by name: they hold the prose that compiled schemas leave out.
+type Definitions = BTreeMap<String, Value>;
+
 /// Answers an OpenAPI path, or `None` if it is none.
-pub fn answer(instance: &Arc<Instance>, path: &str, request: &Request<Incoming>) -> Option<Result<Response<Body>, Status>> {
+pub async fn answer(hub: &Hub, instance: &Instance, path: &str, query: Option<&str>, headers: &HeaderMap) -> Option<Result<Response<Body>, Status>> {
+    if path != "/openapi/v2" && !path.starts_with("/openapi/v3") {
+        return None;
+    }
+    let definitions = match definitions(hub, instance).await {
+        Ok(definitions) => definitions,
+        Err(status) => return Some(Err(status)),
+    };
     if path == "/openapi/v2" {
-        return Some(Ok(version_two(instance, request.headers())));
+        return Some(Ok(version_two(instance, &definitions, headers)));
     }
-    let rest = path.strip_prefix("/openapi/v3")?;
-    let name = rest.trim_matches('/');
+    let name = path.strip_prefix("/openapi/v3")?.trim_matches('/');
     if name.is_empty() {
-        return Some(Ok(tagged(index(instance), "application/json", request.headers())));
+        return Some(Ok(tagged(index(instance, &definitions), "application/json", headers)));
     }
-    let Some(bytes) = document(instance, name) else {
+    let Some(bytes) = document(instance, &definitions, name) else {
         return Some(Ok(response(404, "text/plain; charset=utf-8", "404 page not found\n")));
     };
-    let tag = etag(&bytes);
-    let mut answer = tagged(bytes, "application/json", request.headers());
-    let query = crate::query::Query::parse(request.uri().query());
-    if query.get("hash").is_some_and(|hash| hash == tag.trim_matches('"')) {
-        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable, max-age=31536000"));
+    let tag = document_tag(instance, &definitions, name).unwrap_or_default();
+    let own = tag.trim_matches('"');
+    let query = crate::query::Query::parse(query);
+    let asked = query.get("hash").filter(|hash| !hash.is_empty());
+    if asked.is_some_and(|hash| hash != own) {
+        let root = instance.id == atoll_meta::InstanceId::ROOT;
+        let base = if root { String::new() } else { format!("/instances/{}", instance.name) };
+        return Some(Ok(moved(&format!("{base}/openapi/v3/{name}?hash={own}"))));
+    }
+    let mut answer = tagged_as(&tag, || bytes, "application/json", headers);
+    if asked.is_some() {
+        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
     }
     Some(Ok(answer))
 }
 
+/// Where the document is that the caller has an old address of.
+fn moved(to: &str) -> Response<Body> {
+    let mut answer = response(301, "text/html; charset=utf-8", format!("<a href=\"{to}\">Moved Permanently</a>.\n\n"));
+    if let Ok(to) = HeaderValue::from_str(to) {
+        answer.headers_mut().insert(LOCATION, to);
+    }
+    answer
+}
+
+async fn definitions(hub: &Hub, instance: &Instance) -> Result<Definitions, Status> {
+    let mut all: Definitions = hub.native_definitions(instance);
+    if instance.custom_kinds().iter().next().is_none() {
+        return Ok(all);
+    }
+    let snapshot = hub.snapshot(instance).await?;
+    let prefix = format!("{}.{}/", crate::crd::PLURAL, crate::crd::GROUP);
+    for (_, entry) in snapshot.range(&prefix, None) {
+        all.insert(entry.object.head.name.to_string(), entry.object.tree(Revision(0)));
+    }
+    Ok(all)
+}
+
 /// The old document. It is large and rarely asked for, so only the built-in part is kept.
-fn version_two(instance: &Instance, headers: &HeaderMap) -> Response<Body> {
+fn version_two(instance: &Instance, definitions: &Definitions, headers: &HeaderMap) -> Response<Body> {
     let mut names: Vec<String> =
         instance.custom_kinds().iter().map(|kind| format!("apis/{}/{}", kind.group, kind.version)).collect();
     names.sort();
     names.dedup();
-    let custom: Vec<Bytes> = names.iter().filter_map(|name| document(instance, name)).collect();
-    tagged(crate::openapi_v2::document(&custom), "application/json", headers)
+    let custom: Vec<Bytes> = names.iter().filter_map(|name| document(instance, definitions, name)).collect();
+    let tag = crate::openapi_v2::tag(&custom);
+    tagged_as(&tag, || crate::openapi_v2::document(&custom).into(), "application/json", headers)
 }
 
 /// Which documents there are, each with the hash of its content.
-fn index(instance: &Instance) -> Bytes {
+fn index(instance: &Instance, definitions: &Definitions) -> Bytes {
     let mut names: BTreeSet<String> = document_paths().into_iter().collect();
     for kind in instance.custom_kinds().iter() {
         names.insert(format!("apis/{}/{}", kind.group, kind.version));
@@ -57,7 +98,7 @@ fn index(instance: &Instance) -> Bytes {
     let paths: BTreeMap<String, _> = names
         .into_iter()
         .filter_map(|name| {
-            let tag = etag(&document(instance, &name)?);
+            let tag = document_tag(instance, definitions, &name)?;
             let url = format!("/openapi/v3/{name}?hash={}", tag.trim_matches('"'));
             Some((name, json!({"serverRelativeURL": url})))
         })
@@ -65,29 +106,51 @@ fn index(instance: &Instance) -> Bytes {
     serde_json::to_vec(&json!({"paths": paths})).unwrap_or_default().into()
 }
 
+/// The tag of a document. Those of built-in groups never change and are computed once.
+fn document_tag(instance: &Instance, definitions: &Definitions, name: &str) -> Option<String> {
+    static BUILTIN: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+        let tag = |name: String| Some((name.clone(), etag(&document_at(&name)?)));
+        document_paths().into_iter().filter_map(tag).collect()
+    });
+    match BUILTIN.get(name) {
+        Some(tag) => Some(tag.clone()),
+        None => document(instance, definitions, name).map(|bytes| etag(&bytes)),
+    }
+}
+
 /// One document. Those of built-in groups are shared by all instances.
-fn document(instance: &Instance, name: &str) -> Option<Bytes> {
+fn document(instance: &Instance, definitions: &Definitions, name: &str) -> Option<Bytes> {
     if let Some(bytes) = document_at(name) {
         return Some(bytes);
     }
     let (group, version) = name.strip_prefix("apis/")?.split_once('/')?;
     let custom = instance.custom_kinds();
-    let kinds: Vec<CustomKind<'_>> = custom
+    let described: Vec<(Arc<Kind>, Schema)> = custom
         .iter()
         .filter(|kind| *kind.group == *group && *kind.version == *version)
-        .filter_map(|kind| {
-            Some(CustomKind {
-                group: &kind.group,
-                version: &kind.version,
-                kind: &kind.kind,
-                list_kind: &kind.list_kind,
-                plural: &kind.plural,
-                namespaced: kind.namespaced,
-                schema: kind.custom()?.schema()?,
-                status: kind.has_status(),
-                scale: kind.sub("scale").is_some(),
-            })
+        .filter_map(|kind| Some((kind.clone(), schema(kind, definitions)?)))
+        .collect();
+    let kinds: Vec<CustomKind<'_>> = described
+        .iter()
+        .map(|(kind, schema)| CustomKind {
+            group: &kind.group,
+            version: &kind.version,
+            kind: &kind.kind,
+            list_kind: &kind.list_kind,
+            plural: &kind.plural,
+            namespaced: kind.namespaced,
+            schema,
+            status: kind.has_status(),
+            scale: kind.sub("scale").is_some(),
         })
         .collect();
     (!kinds.is_empty()).then(|| custom_document(&kinds))
+}
+
+/// The schema of a kind with its prose.
+fn schema(kind: &Kind, definitions: &Definitions) -> Option<Schema> {
+    let custom = kind.custom()?;
+    let versions = definitions.get(&custom.definition)?["spec"]["versions"].as_array()?;
+    let version = versions.iter().find(|version| version["name"] == *kind.version)?;
+    Schema::from_json(&version["schema"]["openAPIV3Schema"]).ok()
 }

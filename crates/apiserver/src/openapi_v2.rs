@@ -7,6 +7,8 @@ use atoll_builtin::openapi::{document_at, document_paths};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
+use crate::discovery::etag;
+
 /// Paths and definitions of the built-in kinds, encoded once: the document is large.
 struct Base {
     paths: Vec<u8>,
@@ -25,6 +27,14 @@ static BASE: LazyLock<Base> = LazyLock::new(|| {
     let names = definitions.keys().cloned().collect();
     Base { paths: entries(&paths), definitions: entries(&definitions), names }
 });
+
+/// A tag of the document that is cheaper than the document: it changes whenever the document does.
+pub fn tag(custom: &[Bytes]) -> String {
+    static BUILTIN: LazyLock<String> = LazyLock::new(|| etag(&[BASE.paths.as_slice(), &BASE.definitions].concat()));
+    let mut parts = BUILTIN.as_bytes().to_vec();
+    custom.iter().for_each(|bytes| parts.extend_from_slice(bytes));
+    etag(&parts)
+}
 
 /// The document of an instance; `custom` are the v3 documents of its own kinds.
 pub fn document(custom: &[Bytes]) -> Vec<u8> {
@@ -93,14 +103,19 @@ fn schema(schema: &mut Value, root: bool) {
         }
         return;
     }
+    let nullable = map.get("nullable") == Some(&Value::Bool(true));
     for key in ["allOf", "anyOf", "oneOf", "not", "nullable", "default"] {
         map.remove(key);
     }
     let free = map.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
-    if free && !root {
-        // A field that keeps what it does not know must not be described as closed.
-        map.remove("properties");
-        map.remove("items");
+    if free && root {
+        // An object that keeps everything is described as nothing more than an object.
+        map.retain(|key, _| matches!(key.as_str(), "type" | "description" | "x-kubernetes-group-version-kind"));
+    } else if free || nullable {
+        // Old clients would refuse null, or fields that are kept, if a type stood here.
+        for key in ["type", "properties", "items", "additionalProperties", "required"] {
+            map.remove(key);
+        }
     }
     if let Some(Value::Object(properties)) = map.get_mut("properties") {
         properties.values_mut().for_each(|child| self::schema(child, false));

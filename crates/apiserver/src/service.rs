@@ -100,7 +100,7 @@ async fn route(hub: Arc<Hub>, mut request: Request<Incoming>) -> Result<Response
             if let Some(answer) = auth::public_documents(&hub, &instance, &path).await {
                 return answer;
             }
-            url(&hub, &instance, &path, &request)
+            url(&hub, &instance, &path, request).await
         }
         Place::Resource(target) => {
             let target = if pinned.is_some() && target.subresource.is_empty() && matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
@@ -146,14 +146,16 @@ async fn authorize(hub: &Hub, instance: &Instance, identity: &Identity, verb: Ve
 }
 
 /// Answers a URL outside the resource tree.
-fn url(hub: &Arc<Hub>, instance: &Arc<Instance>, path: &str, request: &Request<Incoming>) -> Result<Response<Body>, Status> {
+async fn url(hub: &Arc<Hub>, instance: &Arc<Instance>, path: &str, request: Request<Incoming>) -> Result<Response<Body>, Status> {
     if let Some(answer) = health::answer(hub, path, request.uri().query()) {
         return Ok(answer);
     }
-    if let Some(answer) = openapi::answer(instance, path, request) {
+    // The body is let go of: it cannot be shared between threads, and nothing here reads one.
+    let (request, _) = request.into_parts();
+    if let Some(answer) = openapi::answer(hub, instance, path, request.uri.query(), &request.headers).await {
         return answer;
     }
-    if let Some(answer) = discovery::answer(hub, instance, path, request.headers()) {
+    if let Some(answer) = discovery::answer(hub, instance, path, &request.headers) {
         return Ok(answer);
     }
     Ok(page_not_found())

@@ -1,11 +1,12 @@
 //! Documents of custom resources: the same shapes as for built-in kinds.
 
+use std::sync::LazyLock;
+
 use atoll_schema::{Schema, Type};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::operation::Content;
-use super::paths::{PathKind, PathSub, paths_for, put_resource_list};
+use super::paths::{PathKind, PathSub, paths_for};
 use super::prose::Prose;
 use super::schema::{reference, schema_json};
 use super::{META, assemble};
@@ -101,8 +102,8 @@ impl CustomKind<'_> {
             "type": "object",
             "required": ["items"],
             "properties": {
-                "apiVersion": {"type": "string", "description": "Group and version of the list."},
-                "kind": {"type": "string", "description": "Kind of the list."},
+                "apiVersion": {"type": "string", "description": common("apiVersion")},
+                "kind": {"type": "string", "description": common("kind")},
                 "metadata": described("ListMeta", "Metadata of the list: its resourceVersion and how to continue it."),
                 "items": {"type": "array", "items": reference(&self.component(self.kind)), "description": "The objects of the list."},
             },
@@ -115,12 +116,19 @@ fn described(kind: &str, description: &str) -> Value {
     json!({"allOf": [reference(&format!("{META}{kind}"))], "description": description})
 }
 
+/// What the fields every object has are, in the words of a small built-in kind.
+fn common(field: &str) -> &'static str {
+    static PROSE: LazyLock<Prose> = LazyLock::new(|| Prose::of("scheduling.k8s.io", "v1"));
+    PROSE.of_field("io.k8s.api.scheduling.v1.PriorityClass", field).unwrap_or_default()
+}
+
 /// Adds what every object has.
 fn put_object_fields(object: &mut Map<String, Value>) {
     let properties = object.entry("properties").or_insert_with(|| json!({}));
-    properties["apiVersion"] = json!({"type": "string", "description": "Group and version of the object."});
-    properties["kind"] = json!({"type": "string", "description": "Kind of the object."});
-    properties["metadata"] = described("ObjectMeta", "Metadata every object has.");
+    for field in ["apiVersion", "kind"] {
+        properties[field] = json!({"type": "string", "description": common(field)});
+    }
+    properties["metadata"] = described("ObjectMeta", common("metadata"));
 }
 
 /// The schema with apiVersion, kind and metadata where a whole object is embedded.
@@ -134,11 +142,19 @@ fn embed(schema: &mut Schema) {
     for property in schema.properties.values_mut() {
         embed(property);
         if property.embedded_resource {
-            let text = || Schema { ty: Type::String, ..Schema::default() };
-            let metadata = Schema { reference: Some(format!("{META}ObjectMeta").into()), ..Schema::default() };
-            property.properties.entry("apiVersion".into()).or_insert_with(text);
-            property.properties.entry("kind".into()).or_insert_with(text);
+            let prose = |field: &str| Some(common(field).into());
+            for field in ["apiVersion", "kind"] {
+                let text = Schema { ty: Type::String, description: prose(field), ..Schema::default() };
+                property.properties.insert(field.into(), text);
+            }
+            let reference = Some(format!("{META}ObjectMeta").into());
+            let metadata = Schema { reference, description: prose("metadata"), ..Schema::default() };
             property.properties.insert("metadata".into(), metadata);
+            for field in ["kind", "apiVersion"] {
+                if !property.required.iter().any(|known| **known == *field) {
+                    property.required.push(field.into());
+                }
+            }
         }
     }
     schema.items.iter_mut().chain(schema.additional.iter_mut()).for_each(|inner| embed(inner));
@@ -151,9 +167,6 @@ pub fn custom_document(kinds: &[CustomKind]) -> Bytes {
         paths.extend(paths_for(&kind.path_kind()));
         components.insert(kind.component(kind.kind), kind.object());
         components.insert(kind.component(kind.list_kind), kind.list());
-    }
-    if let Some(first) = kinds.first() {
-        put_resource_list(&mut paths, first.group, first.version, Content::Custom);
     }
     // The apps group brings the prose of Scale.
     assemble(paths, components, &Prose::of("apps", ""))
