@@ -6,7 +6,7 @@ use std::time::Duration;
 use atoll_api::cluster::{Cluster, ClusterSyncMode};
 use atoll_api::names;
 use atoll_api::policy::ClusterTaintPolicy;
-use atoll_api::words::{TRUE, condition as types, finalizer, label};
+use atoll_api::words::{TRUE, condition as types, finalizer, label, reason};
 use atoll_meta::Status;
 use atoll_runtime::{Patch, work};
 use serde_json::{Value, json};
@@ -33,10 +33,44 @@ pub async fn tend(core: Arc<Core>, name: Arc<str>) -> Again {
     ensure_finalizer(&core, &cluster, &name).await?;
     ensure_namespace(&core, &name).await?;
     taint(&core, &cluster, &name).await?;
-    if cluster.spec.sync_mode == ClusterSyncMode::Push {
-        reach(&core, &item.tree(), &name).await?;
+    match cluster.spec.sync_mode {
+        ClusterSyncMode::Push => {
+            reach(&core, &item.tree(), &name).await?;
+            Ok(None)
+        }
+        ClusterSyncMode::Pull => {
+            core.members.remove(&name);
+            listen(&core, &cluster, &name).await
+        }
     }
-    Ok(None)
+}
+
+/// An agent that renews no lease any more leaves its member unknown. Nothing is removed for that.
+async fn listen(core: &Core, cluster: &Cluster, name: &str) -> Again {
+    let lease = core.instance.get_opt(&gvr::leases(), Some(names::CLUSTER_NAMESPACE), name).await?;
+    let renewed = lease.as_ref().and_then(|lease| atoll_meta::time::parse(lease["spec"]["renewTime"].as_str()?));
+    let created = cluster.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let (since, grace) = match (renewed, created) {
+        (Some(renewed), _) => (renewed, core.options.lease_grace),
+        (None, Some(created)) => (created, core.options.lease_grace * 3 / 2),
+        (None, None) => return Ok(Some(core.options.lease_grace)),
+    };
+    let silent = Duration::try_from(core.now().duration_since(since)).unwrap_or_default();
+    if let Some(left) = grace.checked_sub(silent).filter(|left| !left.is_zero()) {
+        return Ok(Some(left + Duration::from_millis(100)));
+    }
+    let mut conditions = cluster.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
+    let (reason, message) = if renewed.is_some() {
+        (reason::CLUSTER_STATUS_UNKNOWN, "Agent has stopped renewing its lease.")
+    } else {
+        (reason::CLUSTER_STATUS_NEVER_UPDATED, "Agent has never reported.")
+    };
+    let wanted = condition::Wanted { type_: types::READY, status: "Unknown", reason, message: message.to_owned(), generation: 0 };
+    if condition::set(&mut conditions, wanted, core.now()) {
+        let patch = json!({"status": {"conditions": conditions}});
+        core.instance.patch(&gvr::clusters(), None, name, "status", Patch::Merge, &patch).await?;
+    }
+    Ok(Some(core.options.lease_grace / 4))
 }
 
 async fn ensure_finalizer(core: &Core, cluster: &Cluster, name: &str) -> Result<(), Status> {
@@ -155,7 +189,8 @@ async fn part(core: &Core, cluster: &Cluster, name: &Arc<str>) -> Again {
     let namespace = names::execution_namespace(name);
     let works = core.informers().works.cache.list_in(&namespace);
     let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let reachable = condition::is_true(conditions, types::READY) && core.members.get(name).is_some();
+    let pulls = cluster.spec.sync_mode == ClusterSyncMode::Pull;
+    let reachable = condition::is_true(conditions, types::READY) && (pulls || core.members.get(name).is_some());
     for item in &works {
         let work_name = &*item.object.head.name;
         if !item.object.head.deleting {

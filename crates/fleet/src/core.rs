@@ -50,6 +50,8 @@ pub struct Queues {
     pub namespaces: Queue<Arc<str>>,
     /// Override policies that changed.
     pub overrides: Queue<PolicyKey>,
+    /// Set when the rights to reach members may have changed.
+    pub grants: Queue<()>,
     /// Set when customisations of the interpreter changed.
     pub customizations: Queue<()>,
     /// Requests for new decisions.
@@ -69,6 +71,7 @@ pub struct Informers {
     pub(crate) secrets: Informer,
     pub(crate) rebalancers: Informer,
     pub(crate) customizations: Informer,
+    pub(crate) roles: [Informer; 2],
 }
 
 /// Who belongs to whom, by permanent id.

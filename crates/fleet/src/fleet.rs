@@ -19,10 +19,13 @@ use crate::keys::{BindingKey, PolicyKey};
 use crate::options::Options;
 use crate::overrides::OverridePolicy;
 use crate::policy::Policy;
-use crate::{attach, clusters, dependencies, detector, failover, gvr, namespaces, rebalance, render, report, scheduler};
+use crate::{attach, clusters, dependencies, detector, failover, gvr, namespaces, rebalance, render, report, scheduler, unified};
 
 /// Changes of status are gathered for this long before they are told further up.
 const GATHER: Duration = Duration::from_millis(30);
+
+/// Changes of roles are gathered for this long.
+const GRANTS: Duration = Duration::from_millis(200);
 
 /// A running fleet. It ends with its stop token.
 pub struct Fleet {
@@ -48,6 +51,8 @@ impl Fleet {
             &informers.rebalancers,
             &informers.taint_policies,
             &informers.customizations,
+            &informers.roles[0],
+            &informers.roles[1],
         ];
         for informer in all {
             tokio::select! {
@@ -116,6 +121,7 @@ fn run(core: &Arc<Core>, stop: &CancellationToken) {
     serve!(dependencies, workers / 4 + 1, dependencies::distribute);
     serve!(evictions, workers / 4 + 1, failover::look_after);
     serve!(rebalancers, 1, rebalance::rebalance);
+    serve!(grants, 1, unified::grant);
 }
 
 fn informers(core: &Arc<Core>) -> Informers {
@@ -144,6 +150,7 @@ fn informers(core: &Arc<Core>) -> Informers {
             Box::new(secret_sink),
         ),
         rebalancers: start(gvr::rebalancers(), all(), Box::new(rebalancer_sink)),
+        roles: unified::resources().map(|gvr| start(gvr, all(), Box::new(|core, _| core.queues.grants.add_after((), GRANTS)))),
         customizations: start(gvr::customizations(), all(), Box::new(|core, _| core.queues.customizations.add(()))),
     }
 }
@@ -169,6 +176,7 @@ fn cluster_sink() -> Box<dyn Fn(&Core, Change) + Send + Sync> {
         drop(known);
         core.queues.shifts.add(concerns(before.as_deref(), after.as_deref()));
         if before.is_none() || gone {
+            core.queues.grants.add_after((), GRANTS);
             for namespace in core.informers.get().map(|informers| informers.namespaces.cache.keys()).unwrap_or_default() {
                 core.queues.namespaces.add(namespace.into());
             }

@@ -11,6 +11,7 @@
 //! them only gather what those need and write what they say.
 
 mod admission;
+mod agent;
 pub mod aggregate;
 pub mod attach;
 pub mod binding;
@@ -48,11 +49,13 @@ mod scheduler;
 mod summary;
 pub mod taints;
 pub mod templates;
+pub mod unified;
 pub mod why;
 pub mod work;
 
 pub use fleet::Fleet;
 pub use admission::admission;
+pub use agent::{Agent, AgentOptions};
 pub use install::{definitions, install, native_definitions, objects};
 pub use join::{JoinOptions, join, unjoin};
 pub use proxy::{Neighbours, cluster_proxy};

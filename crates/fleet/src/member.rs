@@ -125,6 +125,14 @@ impl Member {
         self.handled.lock().remove(work);
     }
 
+    /// Everything is to be looked at again.
+    pub fn forget_all(&self) {
+        let names: Vec<Arc<str>> = self.handled.lock().drain().map(|(name, _)| name).collect();
+        for name in names {
+            self.queue.add(name);
+        }
+    }
+
     /// Notes what was carried out, or that it has to be looked at again.
     pub fn handle(&self, work: &Arc<str>, handled: Option<Handled>) {
         match handled {

@@ -44,6 +44,8 @@ pub struct Options {
     pub probe_interval: Duration,
     /// How long a member must be seen well or ill before its condition changes.
     pub probe_threshold: Duration,
+    /// How long an agent may be silent before its member counts as unknown.
+    pub lease_grace: Duration,
     /// How long a copy may stay that is being evicted.
     pub eviction_timeout: Duration,
     /// At least so long between two evictions because of taints.
@@ -65,6 +67,7 @@ impl Options {
             preemption: true,
             probe_interval: Duration::from_secs(10),
             probe_threshold: Duration::from_secs(30),
+            lease_grace: Duration::from_secs(40),
             eviction_timeout: Duration::from_secs(600),
             eviction_interval: Duration::from_secs(2),
             skipped_namespaces: vec!["kube-".to_owned()],

@@ -30,6 +30,7 @@ pub async fn rebalance(core: Arc<Core>, name: Arc<str>) -> Again {
     if old.observed_generation == generation && old.finish_time.is_some() {
         return expire(&core, &rebalancer, &old, &name).await;
     }
+    catch_up(&core).await?;
     let asked = rebalancer.metadata.creation_timestamp.as_ref().map_or_else(|| core.now(), |time| time.0);
     let mut observed = Vec::new();
     for workload in &rebalancer.spec.workloads {
@@ -46,6 +47,19 @@ pub async fn rebalance(core: Arc<Core>, name: Arc<str>) -> Again {
         core.instance.patch(&gvr::rebalancers(), None, &name, "status", Patch::Merge, &json!({"status": patch})).await?;
     }
     Ok(None)
+}
+
+/// Who asks has seen the clusters as they are: the decision must not be made on older ones.
+async fn catch_up(core: &Core) -> Result<(), Status> {
+    let number = |text: &str| text.parse::<u64>().unwrap_or_default();
+    for cluster in core.instance.list(&gvr::clusters(), None, "").await?.items {
+        let name = cluster["metadata"]["name"].as_str().unwrap_or_default();
+        let known = core.informers().clusters.cache.get("", name).map(|item| number(&item.revision));
+        if known.is_none_or(|known| known < number(cluster["metadata"]["resourceVersion"].as_str().unwrap_or_default())) {
+            return Err(Status::unavailable("clusters have just changed"));
+        }
+    }
+    Ok(())
 }
 
 fn order(workload: &WorkloadReference) -> (&str, &str, &str, &str) {

@@ -265,3 +265,37 @@ async fn a_customisation_teaches_a_new_kind() {
     }
     world.eventually("the template adds up", async || world.instance.get(&gears, NS, "g").await.unwrap()["status"]["turns"] == 8).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_pulls_is_served_by_its_agent_and_silence_deletes_nothing() {
+    let mut world = World::new(1).await;
+    world.run(|options| options.lease_grace = Duration::from_secs(2)).await;
+    let stop = tokio_util::sync::CancellationToken::new();
+    let options = atoll_fleet::AgentOptions {
+        instance: world.instance.clone(),
+        member: world.member("m1").clone(),
+        name: "m1".into(),
+        spec: json!({"region": "north"}),
+        clock: std::sync::Arc::new(jiff::Timestamp::now),
+        workers: 4,
+        probe_interval: Duration::from_millis(500),
+        probe_threshold: Duration::from_secs(30),
+    };
+    let agent = atoll_fleet::Agent::start(options, stop.clone()).await.unwrap();
+    world.instance.create(&policies(), NS, &policy("p", json!({}))).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |_| true).await;
+    let cluster = world.instance.get(&clusters(), None, "m1").await.unwrap();
+    assert_eq!((&cluster["spec"]["syncMode"], &cluster["spec"]["region"]), (&json!("Pull"), &json!("north")));
+    stop.cancel();
+    drop(agent);
+    world
+        .eventually("silence is noticed", async || {
+            let cluster = world.instance.get(&clusters(), None, "m1").await.unwrap();
+            cluster["status"]["conditions"].as_array().into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "Unknown")
+                && cluster["spec"]["taints"].as_array().into_iter().flatten().any(|taint| taint["key"] == "cluster.karmada.io/unreachable")
+        })
+        .await;
+    assert_eq!(targets(&world, "web-deployment").await, ["m1"]);
+    assert!(world.member("m1").get_opt(&deployments(), NS, "web").await.unwrap().is_some());
+}
