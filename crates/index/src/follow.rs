@@ -80,6 +80,7 @@ impl Following {
             let pause = match self.look(&mut running, &definitions, &reads).await {
                 Ok(()) => {
                     failures = 0;
+                    self.index.discovered(&self.source.name);
                     LOOK_AGAIN
                 }
                 Err(status) => {

@@ -1,6 +1,6 @@
 //! The index: what it follows and how fresh it is.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ struct Inner {
     writer: mpsc::Sender<Message>,
     events: broadcast::Sender<LiveEvent>,
     sources: Mutex<HashMap<String, CancellationToken>>,
+    /// Sources whose resources are all known.
+    discovered: Mutex<HashSet<String>>,
 }
 
 impl Drop for Inner {
@@ -50,7 +52,7 @@ impl Index {
         }
         let (events, _) = broadcast::channel(LIVE);
         let writer = writer::start(store.clone(), shelves.clone(), events.clone());
-        Ok(Self { inner: Arc::new(Inner { store, shelves, writer, events, sources: Mutex::default() }) })
+        Ok(Self { inner: Arc::new(Inner { store, shelves, writer, events, sources: Mutex::default(), discovered: Mutex::default() }) })
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -69,6 +71,10 @@ impl Index {
         &self.inner.events
     }
 
+    pub(crate) fn discovered(&self, source: &str) {
+        self.inner.discovered.lock().insert(source.to_owned());
+    }
+
     /// Every change as it is written, whoever may see it: for the hub's own controllers.
     pub fn changes(&self) -> broadcast::Receiver<LiveEvent> {
         self.events().subscribe()
@@ -78,6 +84,7 @@ impl Index {
     pub fn follow(&self, source: Source, resources: Resources) {
         self.shelves().hide(&source.name, source.hidden);
         let stop = CancellationToken::new();
+        self.inner.discovered.lock().remove(&source.name);
         if let Some(old) = self.inner.sources.lock().insert(source.name.clone(), stop.clone()) {
             old.cancel();
         }
@@ -167,7 +174,7 @@ impl Index {
         let deadline = tokio::time::Instant::now() + patience;
         loop {
             let shelves = self.shelves().of_source(source);
-            if !shelves.is_empty() && shelves.iter().all(|shelf| shelf.state.lock().synced) {
+            if self.inner.discovered.lock().contains(source) && shelves.iter().all(|shelf| shelf.state.lock().synced) {
                 self.flush().await;
                 return Ok(());
             }

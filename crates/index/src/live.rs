@@ -1,9 +1,10 @@
 //! Live changes of what a question finds.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use atoll_meta::Status;
+use atoll_meta::{Reason, Status};
 use tokio::sync::broadcast;
 
 use crate::index::Index;
@@ -12,6 +13,9 @@ use crate::rights::{Place, Rights};
 use crate::row::Row;
 use crate::search::Page;
 use crate::shelf::Shelf;
+
+/// How often the rights of a quiet watch are looked at.
+const CHECK: Duration = Duration::from_millis(500);
 
 /// A change that is in the store.
 #[derive(Clone, Debug)]
@@ -30,6 +34,9 @@ pub struct Live {
     events: broadcast::Receiver<LiveEvent>,
     /// Shelf, namespace and name of what the caller has been told of.
     shown: HashSet<(i64, String, String)>,
+    /// Where the caller was allowed to look when something was told.
+    allowed: HashMap<(i64, String), Arc<Shelf>>,
+    check: tokio::time::Interval,
 }
 
 impl Index {
@@ -44,7 +51,10 @@ impl Index {
         let events = self.events().subscribe();
         let page = self.query(&query, &*rights).await?;
         let shown = page.items.iter().map(|item| (item.shelf.id, item.namespace.clone(), item.name.clone())).collect();
-        Ok((page, Live { query, rights, index: self.clone(), events, shown }))
+        let allowed = page.items.iter().map(|item| ((item.shelf.id, item.namespace.clone()), item.shelf.clone())).collect();
+        let mut check = tokio::time::interval(CHECK);
+        check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        Ok((page, Live { query, rights, index: self.clone(), events, shown, allowed, check }))
     }
 }
 
@@ -52,7 +62,13 @@ impl Live {
     /// The next change; an error means the watch has to begin anew.
     pub async fn next(&mut self) -> Result<LiveEvent, Status> {
         loop {
-            let event = self.events.recv().await.map_err(|_| Status::expired("too many changes at once; begin the watch anew"))?;
+            let event = tokio::select! {
+                _ = self.check.tick() => {
+                    self.still_allowed().await?;
+                    continue;
+                }
+                event = self.events.recv() => event.map_err(|_| Status::expired("too many changes at once; begin the watch anew"))?,
+            };
             if let Some(event) = self.filter(event).await? {
                 return Ok(event);
             }
@@ -68,8 +84,9 @@ impl Live {
         let wanted = !gone
             && self.query.wants(shelf, self.index.shelves().is_hidden(&shelf.key.source))
             && self.query.matches(row)?
-            && self.may_see(shelf, row).await?;
+            && self.may_see(shelf, &row.namespace).await?;
         Ok(if wanted {
+            self.allowed.insert((shelf.id, row.namespace.clone()), shelf.clone());
             self.shown.insert(key);
             Some(event)
         } else if self.shown.remove(&key) {
@@ -79,7 +96,17 @@ impl Live {
         })
     }
 
-    async fn may_see(&self, shelf: &Shelf, row: &Row) -> Result<bool, Status> {
+    /// Ends the watch of a caller who lost a right: nothing more is told, quiet or not.
+    async fn still_allowed(&self) -> Result<(), Status> {
+        for ((_, namespace), shelf) in &self.allowed {
+            if !self.may_see(shelf, namespace).await? {
+                return Err(Status::new(403, Reason::Forbidden, "rights have changed; begin the watch anew"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn may_see(&self, shelf: &Shelf, namespace: &str) -> Result<bool, Status> {
         let key = &shelf.key;
         let whole = Place {
             source: &key.source,
@@ -92,6 +119,6 @@ impl Live {
         if self.rights.may_see(whole).await? {
             return Ok(true);
         }
-        Ok(shelf.namespaced && self.rights.may_see(Place { namespace: Some(&row.namespace), ..whole }).await?)
+        Ok(shelf.namespaced && self.rights.may_see(Place { namespace: Some(namespace), ..whole }).await?)
     }
 }

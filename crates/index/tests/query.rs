@@ -350,3 +350,24 @@ async fn a_watch_tells_what_enters_and_leaves_the_question() {
     index.remove(&shelf, "n", "p").await;
     assert!(matches!(live.next().await.unwrap(), atoll_index::LiveEvent::Removed(..)));
 }
+
+/// Sees everything until told otherwise.
+struct Revocable(std::sync::atomic::AtomicBool);
+
+#[async_trait::async_trait]
+impl Rights for Revocable {
+    async fn may_see(&self, _place: Place<'_>) -> Result<bool, Status> {
+        Ok(self.0.load(std::sync::atomic::Ordering::Relaxed))
+    }
+}
+
+#[tokio::test]
+async fn a_quiet_watch_ends_when_its_rights_do() {
+    let index = Index::open(&Choice::Memory).await.unwrap();
+    index.put("a", "", "v1", "pods", true, vec![json!({"kind": "Pod", "metadata": {"name": "p", "namespace": "n"}})]).await.unwrap();
+    let rights = std::sync::Arc::new(Revocable(true.into()));
+    let (_, mut live) = index.watch(Query::default(), rights.clone()).await.unwrap();
+    rights.0.store(false, std::sync::atomic::Ordering::Relaxed);
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(1), live.next()).await.expect("within a second");
+    assert_eq!(ended.unwrap_err().code, 403);
+}

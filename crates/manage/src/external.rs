@@ -54,7 +54,8 @@ impl Externals {
     }
 }
 
-async fn config(secret: &Value, key: &str) -> Result<kube::Config, Status> {
+/// What a kubeconfig in a Secret says.
+pub async fn config(secret: &Value, key: &str) -> Result<kube::Config, Status> {
     let wrong = |why: String| Status::bad_request(format!("the kubeconfig of the instance cannot be used: {why}"));
     let data = secret["data"][key].as_str().ok_or_else(|| wrong(format!("the Secret has no {key}")))?;
     let bytes = base64::engine::general_purpose::STANDARD.decode(data).map_err(|error| wrong(error.to_string()))?;

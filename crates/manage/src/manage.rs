@@ -16,6 +16,7 @@ use serde_json::Value;
 use tower::ServiceExt as _;
 
 use crate::api::{Api, DESCRIPTORS, Reply, tree};
+use crate::access::sessions;
 use crate::audit::Audit;
 use crate::context::{Core, Ctx};
 use crate::external::Externals;
@@ -29,6 +30,9 @@ const MAX_BODY: usize = 4 * 1024 * 1024;
 const DEADLINE: Duration = Duration::from_secs(60);
 /// What REST paths begin with.
 const PREFIXES: [&str; 2] = ["/apis/kairship.io/v1alpha1/", "/manage/"];
+
+/// Where sessions of local accounts are opened.
+pub const LOGIN: &str = "/manage/login";
 
 type Health = tonic_health::pb::health_server::HealthServer<tonic_health::server::HealthService>;
 
@@ -55,6 +59,16 @@ impl Manage {
     /// Whether a request is for the management plane.
     pub fn handles(&self, parts: &Parts) -> bool {
         grpc::is_grpc(&parts.headers) || PREFIXES.iter().any(|prefix| parts.uri.path().starts_with(prefix))
+    }
+
+    /// Opens a session of a local account; the token is for `authorization: Bearer`.
+    pub async fn login(&self, account: &str, password: &str) -> Result<String, Status> {
+        sessions::open(&self.core.own_endpoint("root"), account, password, self.core.hub.now()).await
+    }
+
+    /// Who a session token stands for; `None` when it is not one, or no longer good.
+    pub async fn identify(&self, token: &str) -> Result<Option<Identity>, Status> {
+        sessions::identify(&self.core.own_endpoint("root"), token, self.core.hub.now()).await
     }
 
     /// Answers a request of an authenticated caller.
@@ -85,6 +99,9 @@ impl Manage {
 
     async fn rest(&self, request: Request<Incoming>, ctx: Ctx) -> Response<Body> {
         let path = request.uri().path().to_owned();
+        if path == LOGIN {
+            return self.open_session(request).await;
+        }
         match path.as_str() {
             openapi::PATH => return response(200, "application/json", openapi::document()),
             openapi::PAGE => return response(200, "text/html; charset=utf-8", openapi::page()),
@@ -92,6 +109,25 @@ impl Manage {
         }
         match rest(request, &path, &ctx).await {
             Ok(answer) => answer,
+            Err(failure) => status::rest(&failure),
+        }
+    }
+}
+
+impl Manage {
+    /// `POST /manage/login` with `user` and `password`: for callers who are nobody yet.
+    async fn open_session(&self, request: Request<Incoming>) -> Response<Body> {
+        let result = async {
+            let body = collect(request.into_body()).await?;
+            let given: Value = serde_json::from_slice(&body).map_err(|error| Status::bad_request(format!("body: {error}")))?;
+            let text = |key: &str| given[key].as_str().unwrap_or_default();
+            let opened = self.login(text("user"), text("password")).await;
+            let who = Identity { user: text("user").to_owned(), ..Identity::default() };
+            self.core.audit.record(&who, "Session.Open", &Value::Null, opened.as_ref().err(), self.core.hub.now());
+            opened
+        };
+        match result.await {
+            Ok(token) => json(200, &serde_json::json!({"token": token})),
             Err(failure) => status::rest(&failure),
         }
     }

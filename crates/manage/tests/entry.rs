@@ -184,6 +184,26 @@ async fn grants_open_exactly_what_they_name_and_revocation_closes_it() {
     assert_eq!(world.rest(&ann, "POST", "/instances/fleet/namespaces/team/configmaps", body("late")).await.0, 403);
 }
 
+#[tokio::test]
+async fn a_local_account_logs_in_and_out_again() {
+    let world = World::new().await;
+    let root = world.endpoint("root");
+    let accounts = Gvr::new("atoll.io", "v1alpha1", "accounts");
+    root.create(&accounts, None, &json!({"metadata": {"name": "ann"}, "spec": {"groups": ["team", "system:masters"]}})).await.unwrap();
+    atoll_manage::access::accounts::set_password(&root, "ann", "correct horse").await.unwrap();
+    let login = async |password: &str| world.rest(&user("nobody"), "POST", "/manage/login", Some(json!({"user": "ann", "password": password}))).await;
+    assert_eq!(login("wrong horse").await.0, 401);
+    let (code, answer) = login("correct horse").await;
+    assert_eq!(code, 200);
+    let token = answer["token"].as_str().unwrap();
+    let who = world.manage.identify(token).await.unwrap().unwrap();
+    assert_eq!((who.user.as_str(), who.groups.as_slice()), ("ann", &["team".to_owned(), "system:authenticated".to_owned()][..]));
+    assert_eq!(world.manage.identify(&format!("{token}x")).await.unwrap(), None);
+    root.patch(&accounts, None, "ann", "", atoll_runtime::Patch::Merge, &json!({"spec": {"disabled": true}})).await.unwrap();
+    assert_eq!(world.manage.identify(token).await.unwrap(), None, "a closed account ends its sessions");
+    assert_eq!(login("correct horse").await.0, 401);
+}
+
 async fn until(done: impl AsyncFn() -> bool) {
     for _ in 0..1000 {
         if done().await {

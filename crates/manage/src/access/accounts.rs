@@ -64,6 +64,15 @@ pub async fn login(root: &Endpoint, account: &str, password: &str) -> Result<Ide
     }
 }
 
+/// An open account by name.
+pub async fn find(root: &Endpoint, account: &str) -> Result<Option<Identity>, Status> {
+    if crate::ask::segment("user", account).is_err() {
+        return Ok(None);
+    }
+    let object = root.get_opt(&ACCOUNT.gvr(), None, account).await?;
+    Ok(object.filter(|object| object["spec"]["disabled"] != true).as_ref().map(identity))
+}
+
 /// The hash of a password that nobody has.
 const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$Zr1zq8bF1m3m2zj4m0m0m0m0m0m0m0m0m0m0m0m0m0k";
 

@@ -9,3 +9,4 @@ pub mod accounts;
 pub mod grants;
 pub mod objects;
 pub mod roles;
+pub mod sessions;

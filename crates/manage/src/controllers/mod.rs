@@ -3,6 +3,7 @@
 mod external;
 mod follow;
 mod grant;
+mod pedia;
 mod statistics;
 
 use std::sync::Arc;
@@ -25,6 +26,8 @@ const LEASE: Duration = Duration::from_secs(15);
 pub async fn start(manage: &Manage, members: Arc<dyn MemberResolver>, stop: CancellationToken) -> Result<(), Status> {
     let core = manage.core().clone();
     core.hub.add_native(|instance| &*instance.name == "root", definitions()).await?;
+    core.hub.add_native(|instance| &*instance.name == "root", atoll_api::crds(atoll_api::CrdSet::Clusterpedia)).await?;
+    tokio::spawn(pedia::run(core.clone(), stop.clone()));
     tokio::spawn(follow::run(core.clone(), members, stop.clone()));
     let leadership = Leadership {
         namespace: "kube-system".into(),

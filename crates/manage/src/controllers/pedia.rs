@@ -1,0 +1,151 @@
+//! PediaClusters: clusters that are only searched. Each is followed as `root/{name}`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_index::{ResourceName, Resources, Source};
+use atoll_meta::{Status, time};
+use atoll_runtime::{Change, Endpoint, Informer, Patch, Queue, Selection, work};
+use base64::Engine as _;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::context::{AGENT, Core};
+use crate::external;
+use crate::kinds::{Kind, kind};
+
+static CLUSTER: Kind = kind("cluster.clusterpedia.io", "v1alpha2", "pediaclusters", "PediaCluster", false);
+static SHARED: Kind = kind("cluster.clusterpedia.io", "v1alpha2", "clustersyncresources", "ClusterSyncResources", false);
+
+/// How often a cluster is asked whether it is well.
+const PERIOD: Duration = Duration::from_secs(30);
+
+/// Follows all PediaClusters of `root` until `stop`.
+pub async fn run(core: Arc<Core>, stop: CancellationToken) {
+    let queue: Queue<String> = Queue::default();
+    let root = core.own_endpoint("root");
+    let keys = queue.clone();
+    let clusters = Informer::start(root.clone(), CLUSTER.gvr(), Selection::default(), move |change: Change| {
+        // Our own writes of the status are no reason to look again.
+        if !matches!(&change, Change::Updated(old, new) if old.object.head.generation == new.object.head.generation) {
+            keys.add(change.item().object.head.name.to_string());
+        }
+    });
+    let (keys, cache) = (queue.clone(), clusters.cache.clone());
+    let shared = Informer::start(root, SHARED.gvr(), Selection::default(), move |_: Change| {
+        cache.list().iter().for_each(|item| keys.add(item.key()));
+    });
+    let known: Arc<Mutex<HashMap<String, Value>>> = Arc::default();
+    work(queue, 4, stop, move |name: String| {
+        let (core, known) = (core.clone(), known.clone());
+        async move { tend(&core, &known, &name).await }
+    })
+    .await;
+    drop((clusters, shared));
+}
+
+async fn tend(core: &Core, known: &Mutex<HashMap<String, Value>>, name: &str) -> Result<Option<Duration>, Status> {
+    let root = core.own_endpoint("root");
+    let source = format!("root/{name}");
+    let Some(object) = root.get_opt(&CLUSTER.gvr(), None, name).await? else {
+        known.lock().remove(name);
+        core.index.unfollow(&source).await;
+        return Ok(None);
+    };
+    let shared = match object["spec"]["syncResourcesRefName"].as_str().filter(|name| !name.is_empty()) {
+        Some(reference) => root.get_opt(&SHARED.gvr(), None, reference).await?.unwrap_or_default(),
+        None => Value::Null,
+    };
+    let answer = match way(&object).await {
+        Ok(endpoint) => endpoint.get_path("/version").await.map(|version| (endpoint, version["gitVersion"].clone())),
+        Err(status) => Err(status),
+    };
+    let print = json!([object["spec"], shared["spec"]]);
+    if let Ok((endpoint, _)) = &answer
+        && known.lock().get(name) != Some(&print)
+    {
+        core.index.follow(Source { name: source, endpoint: endpoint.clone(), hidden: false }, wanted(&object["spec"], &shared["spec"]));
+        known.lock().insert(name.to_owned(), print);
+    }
+    tell(core, name, &object, &answer).await?;
+    Ok(Some(PERIOD))
+}
+
+/// The way to the cluster, by kubeconfig or by its single credentials.
+async fn way(object: &Value) -> Result<Endpoint, Status> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let spec = &object["spec"];
+    if spec["kubeconfig"].as_str().is_some_and(|text| !text.is_empty()) {
+        return Endpoint::remote(name, external::config(&json!({"data": {"kubeconfig": spec["kubeconfig"]}}), "kubeconfig").await?, AGENT);
+    }
+    let text = |key: &str| {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(spec[key].as_str()?).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    let encoded = |key: &str| spec[key].as_str().map(ToOwned::to_owned);
+    let cluster = json!({"server": spec["apiserver"], "certificate-authority-data": encoded("caData"), "insecure-skip-tls-verify": encoded("caData").is_none()});
+    let user = json!({"token": text("tokenData"), "client-certificate-data": encoded("certData"), "client-key-data": encoded("keyData")});
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "c", "user": user}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    });
+    let data = base64::engine::general_purpose::STANDARD.encode(config.to_string());
+    Endpoint::remote(name, external::config(&json!({"data": {"kubeconfig": data}}), "kubeconfig").await?, AGENT)
+}
+
+/// The resources a cluster and the list it refers to ask for.
+fn wanted(spec: &Value, shared: &Value) -> Resources {
+    let lists = [&spec["syncResources"], &shared["syncResources"]];
+    let mut names = Vec::new();
+    for entry in lists.into_iter().filter_map(Value::as_array).flatten() {
+        let group = entry["group"].as_str().unwrap_or_default();
+        for resource in entry["resources"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            let any = ResourceName { resource: "*".into(), ..ResourceName::default() };
+            names.push(if group == "*" { any } else { ResourceName::new(group, resource) });
+        }
+    }
+    if spec["syncAllCustomResources"] == true { Resources::All } else { Resources::Only(names) }
+}
+
+async fn tell(core: &Core, name: &str, object: &Value, answer: &Result<(Endpoint, Value), Status>) -> Result<(), Status> {
+    let (word, message, version) = match answer {
+        Ok((_, version)) => ("True", String::new(), version.clone()),
+        Err(status) => ("False", status.message.clone(), object["status"]["version"].clone()),
+    };
+    let old = object["status"]["conditions"].as_array().and_then(|list| list.iter().find(|condition| condition["type"] == "Ready"));
+    if old.is_some_and(|old| old["status"] == word && old["message"] == message.as_str()) {
+        return Ok(());
+    }
+    let now = time::format(core.hub.now());
+    let condition = |ty: &str, good: &str, bad: &str| {
+        json!({"type": ty, "status": word, "reason": if word == "True" { good } else { bad }, "message": message, "lastTransitionTime": now})
+    };
+    let conditions = [
+        condition("Validated", "Validated", "InvalidConfig"),
+        condition("SynchroRunning", "Running", "Pending"),
+        condition("ClusterHealthy", "Healthy", "NotReachable"),
+        condition("Ready", "Ready", "NotReady"),
+    ];
+    let status = json!({"status": {"apiserver": object["spec"]["apiserver"], "version": version, "conditions": conditions}});
+    match core.own_endpoint("root").patch(&CLUSTER.gvr(), None, name, "status", Patch::Merge, &status).await {
+        Err(status) if status.code != 404 => Err(status),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_and_shared_resources_are_collected() {
+        let spec = json!({"syncResources": [{"group": "apps", "resources": ["deployments", "daemonsets"]}]});
+        let shared = json!({"syncResources": [{"group": "", "resources": ["pods"]}]});
+        let Resources::Only(names) = wanted(&spec, &shared) else { panic!("a list") };
+        let shown: Vec<String> = names.iter().map(|name| format!("{}/{}", name.group.as_deref().unwrap_or("*"), name.resource)).collect();
+        assert_eq!(shown, ["apps/deployments", "apps/daemonsets", "/pods"]);
+        assert!(matches!(wanted(&json!({"syncAllCustomResources": true}), &Value::Null), Resources::All));
+    }
+}
