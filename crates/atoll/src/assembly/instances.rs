@@ -188,7 +188,8 @@ impl Instances {
         }
     }
 
-    fn members(&self) -> Members {
+    /// How members and workers are reached.
+    pub fn members(&self) -> Members {
         Members { hub: self.hub.clone(), service: self.service.clone() }
     }
 

@@ -59,7 +59,12 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     serve_with_own_certificate(&hub, &certs, address)?;
     tokio::spawn(renew(hub.clone(), certs, address, stop.clone()));
     let _running = files::Running::note(&settings.data_dir)?;
-    let parts = Parts::new(hub.clone(), stop.clone());
+    let choice = match &settings.store {
+        StoreChoice::Memory => atoll_index::Choice::Memory,
+        _ => atoll_index::Choice::Sqlite(settings.data_dir.join("index.sqlite")),
+    };
+    let index = atoll_index::Index::open(&choice).await?;
+    let parts = Parts::new(hub.clone(), index, stop.clone());
     parts.start().await?;
     let serving = tokio::spawn(server.run(entry::Entry::new(&parts), stop.clone()));
     if let Some((members, nodes)) = settings.demo {

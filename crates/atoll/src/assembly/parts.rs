@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use atoll_apiserver::{ApiService, Hub, Identity};
 use atoll_background::Background;
+use atoll_index::Index;
+use atoll_manage::Manage;
 use atoll_runtime::Endpoint;
 use tokio_util::sync::CancellationToken;
 
@@ -20,14 +22,17 @@ pub struct Parts {
     pub stop: CancellationToken,
     /// The instances and what runs in them.
     pub instances: Arc<Instances>,
+    /// The management plane over the index.
+    pub manage: Manage,
 }
 
 impl Parts {
     /// Parts around a hub; nothing runs yet.
-    pub fn new(hub: Arc<Hub>, stop: CancellationToken) -> Self {
+    pub fn new(hub: Arc<Hub>, index: Index, stop: CancellationToken) -> Self {
         let service = ApiService::new(hub.clone());
         let instances = Arc::new(Instances::new(hub.clone(), service.clone(), stop.clone()));
-        Self { hub, service, stop, instances }
+        let manage = Manage::new(hub.clone(), index, service.clone());
+        Self { hub, service, stop, instances, manage }
     }
 
     /// Starts what every hub has.
@@ -44,6 +49,12 @@ impl Parts {
         let proxy = atoll_fleet::cluster_proxy(Arc::new(move |cluster| members(cluster.spec.api_endpoint.as_str())));
         hub.add_connector("cluster.karmada.io", "clusters", "proxy", proxy);
         Background::start(self.hub.clone(), &self.hub.keys().own().serving.cert_pem(), self.stop.clone());
+        atoll_manage::controllers::start(&self.manage, Arc::new(self.instances.members()), self.stop.clone()).await?;
+        let core = self.manage.core().clone();
+        let rights = move |identity: &Identity| -> Arc<dyn atoll_index::Rights> {
+            Arc::new(atoll_manage::access::rights::CallerRights::new(core.clone(), identity.clone()))
+        };
+        self.hub.add_mount(Arc::new(atoll_index::Pedia::new(self.manage.core().index.clone(), Arc::new(rights))));
         self.instances.clone().start().await
     }
 

@@ -13,6 +13,7 @@ mod logs;
 mod output;
 mod serve;
 mod store;
+mod why;
 
 /// Many Kubernetes clusters as one.
 #[derive(Parser)]
@@ -34,6 +35,10 @@ enum Command {
     Instance(instance::Instance),
     /// List objects of all members of an instance
     Get(get::Get),
+    /// Say why a template is, or is not, where it is
+    Why(why::Why),
+    /// Show what would move before anything moves
+    Plan(why::Plan),
     /// Print the logs of a workload's pods in all members
     Logs(logs::Logs),
     /// Join a cluster to an instance
@@ -63,6 +68,8 @@ pub fn run() -> ExitCode {
         Command::Down(down) => down.run(),
         Command::Instance(instance) => instance.run(),
         Command::Get(get) => get.run(),
+        Command::Why(why) => why.run(),
+        Command::Plan(plan) => plan.run(),
         Command::Logs(logs) => logs.run(),
         Command::Join(join) => join.run(),
         Command::Unjoin(unjoin) => unjoin.run(),
