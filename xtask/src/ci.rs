@@ -51,8 +51,8 @@ pub fn all() -> anyhow::Result<()> {
 fn run(what: &str, program: &str, arguments: &[&str]) -> anyhow::Result<()> {
     println!("── {what}: {program} {}", arguments.join(" "));
     let started = Instant::now();
-    // Tests that compare with real programs must not be skipped here.
-    let status = Command::new(program).args(arguments).env("ATOLL_REQUIRE_PEERS", "1").status().with_context(|| format!("starting {program}"))?;
+    // Tests that compare with real programs must not be skipped here; none of these needs the web console.
+    let status = Command::new(program).args(arguments).env("ATOLL_REQUIRE_PEERS", "1").env("ATOLL_CONSOLE", "off").status().with_context(|| format!("starting {program}"))?;
     println!("── {what}: {} s", started.elapsed().as_secs());
     if !status.success() {
         bail!("{what} failed");
