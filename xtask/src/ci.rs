@@ -18,7 +18,7 @@ pub fn peers() -> anyhow::Result<()> {
 }
 
 /// Crates whose tests CI runs one after the other; each must pass.
-const TESTED: [&str; 14] = [
+const TESTED: [&str; 15] = [
     "xtask",
     "atoll-meta",
     "atoll-api",
@@ -32,6 +32,7 @@ const TESTED: [&str; 14] = [
     "atoll-stream",
     "atoll-runtime",
     "atoll-store",
+    "atoll-apiserver",
     "atoll-background",
 ];
 
