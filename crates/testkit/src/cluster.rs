@@ -8,11 +8,18 @@ use atoll_runtime::Endpoint;
 
 use crate::peers;
 
+/// The controllers that Atoll has too.
+pub const SAME_CONTROLLERS: &str = "namespace-controller,garbage-collector-controller,serviceaccount-controller,\
+    serviceaccount-token-controller,root-ca-certificate-publisher-controller,resourcequota-controller,\
+    clusterrole-aggregation-controller,ttl-after-finished-controller,bootstrap-signer-controller,token-cleaner-controller,\
+    certificatesigningrequest-signing-controller,certificatesigningrequest-approving-controller,\
+    certificatesigningrequest-cleaner-controller";
+
 /// What runs besides etcd and kube-apiserver.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Parts {
-    /// kube-controller-manager.
-    pub controllers: bool,
+    /// kube-controller-manager with these controllers; `*` for all, empty for none.
+    pub controllers: &'static str,
     /// kube-scheduler.
     pub scheduler: bool,
     /// Fake nodes that kwok makes Ready.
@@ -29,7 +36,7 @@ impl Cluster {
     /// Starts one, or returns `None` with a visible note when its programs are not there.
     pub fn start(parts: Parts) -> anyhow::Result<Option<Self>> {
         let mut needed = vec!["etcd", "kube-apiserver", "certs"];
-        needed.extend(parts.controllers.then_some("kube-controller-manager"));
+        needed.extend((!parts.controllers.is_empty()).then_some("kube-controller-manager"));
         needed.extend(parts.scheduler.then_some("kube-scheduler"));
         needed.extend((parts.nodes > 0).then_some("kwok"));
         if needed.into_iter().any(|name| peers::find(name).is_none()) {
@@ -37,11 +44,13 @@ impl Cluster {
         }
         let mut up = Command::new(peers::checkout().join("tests/peers/up"));
         up.arg("--no-fsync");
-        up.args(parts.controllers.then_some("--controllers")).args(parts.scheduler.then_some("--scheduler"));
+        if !parts.controllers.is_empty() {
+            up.arg(format!("--controllers={}", parts.controllers));
+        }
+        up.args(parts.scheduler.then_some("--scheduler"));
         if parts.nodes > 0 {
             up.arg("--kwok").arg(parts.nodes.to_string());
         }
-        // Its programs outlive the script; they must not hold the pipe of its answer.
         let ran = peers::run(&mut up);
         anyhow::ensure!(ran.code == 0, "{}: {}", ran.command, ran.stderr);
         let kubeconfig = PathBuf::from(ran.stdout.trim());

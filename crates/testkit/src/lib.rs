@@ -8,5 +8,5 @@ mod server;
 
 pub mod peers;
 
-pub use cluster::{Cluster, Parts, remote};
+pub use cluster::{Cluster, Parts, SAME_CONTROLLERS, remote};
 pub use server::{EngineChoice, Options, TestServer};

@@ -24,7 +24,7 @@ pub enum EngineChoice {
     Redb(PathBuf),
 }
 
-/// How to start a server.
+/// How to start a server. Its `root` treats pods as a cluster that runs them does.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Where objects are kept.
@@ -232,6 +232,7 @@ async fn open(engine: Arc<dyn Engine>, token: &str, address: SocketAddr) -> anyh
     let options = atoll_apiserver::Options { advertise: Some(address), ..atoll_apiserver::Options::default() };
     let hub = Hub::open(engine, keys, Arc::new(jiff::Timestamp::now), options).await.map_err(|status| anyhow::anyhow!("{status}"))?;
     hub.set_url(&format!("https://{address}"));
+    hub.root().set_features(atoll_apiserver::Features::member());
     let names = ["localhost", "127.0.0.1", "kubernetes.default.svc"].map(San::new);
     certs.set(None, &hub.keys().own().serving.issue_server(&names, Validity::days(hub.now(), 2))?)?;
     let stop = CancellationToken::new();

@@ -1,0 +1,118 @@
+//! The same requests to a real kube-apiserver and to Atoll, answers compared.
+//!
+//! Cases are data: `cases/*.yaml`, one entry per request; a file is a story told in order in a
+//! namespace of its own. Accepted differences are listed with their reason in `known.yaml`, which
+//! also becomes a part of `docs/compatibility.md`.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod case;
+mod compare;
+mod known;
+mod normal;
+mod side;
+
+use std::path::{Path, PathBuf};
+
+use atoll_testkit::{Cluster, Parts, SAME_CONTROLLERS, TestServer, remote};
+use case::Story;
+use futures::StreamExt as _;
+use known::Known;
+use side::Side;
+
+fn here() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential")
+}
+
+/// How a story went.
+#[derive(Default)]
+struct Tally {
+    cases: usize,
+    equal: usize,
+    accepted: usize,
+    different: Vec<String>,
+    used: Vec<usize>,
+}
+
+async fn tell(story: &Story, known: &Known, real: &Side, ours: &Side) -> Tally {
+    let mut tally = Tally::default();
+    let (mut real, mut ours) = (real.at(&story.namespace()), ours.at(&story.namespace()));
+    real.prepare().await;
+    ours.prepare().await;
+    for case in &story.cases {
+        let (theirs, mine) = tokio::join!(real.send(case), ours.send(case));
+        tally.cases += 1;
+        let mut differences = compare::answers(case, &theirs, &mine);
+        let before = differences.len();
+        differences.retain(|difference| match known.find(&story.name, &case.name, &difference.place) {
+            Some(at) => {
+                tally.used.push(at);
+                false
+            }
+            None => true,
+        });
+        match (before, differences.len()) {
+            (0, _) => tally.equal += 1,
+            (_, 0) => tally.accepted += 1,
+            _ => {
+                let list: Vec<String> = differences.iter().map(|one| format!("    {one}")).collect();
+                tally.different.push(format!("{}: {}\n  {}\n{}", story.name, case.name, case.send, list.join("\n")));
+            }
+        }
+    }
+    tally
+}
+
+#[test]
+fn atoll_answers_as_the_original_does() {
+    let known = Known::read(&here().join("known.yaml"));
+    let only = std::env::var("STORY").ok();
+    let stories: Vec<Story> = Story::all(&here().join("cases"))
+        .into_iter()
+        .filter(|story| only.as_ref().is_none_or(|wanted| story.name == *wanted))
+        .collect();
+    // A control plane that runs already saves time while cases are written.
+    let given = std::env::var_os("ATOLL_REAL_KUBECONFIG").map(PathBuf::from);
+    let cluster = match &given {
+        Some(_) => None,
+        None => match Cluster::start(Parts { controllers: SAME_CONTROLLERS, ..Parts::default() }).unwrap() {
+            Some(cluster) => Some(cluster),
+            None => return,
+        },
+    };
+    let kubeconfig = given.unwrap_or_else(|| cluster.as_ref().unwrap().kubeconfig().to_owned());
+    let server = TestServer::memory().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let tallies: Vec<Tally> = runtime.block_on(async {
+        let real = Side::new(remote("real", &kubeconfig).await.unwrap(), side::strangers(&kubeconfig).await);
+        let ours = Side::new(remote("atoll", &server.kubeconfig()).await.unwrap(), side::strangers(&server.kubeconfig()).await);
+        let told = stories.iter().map(|story| tell(story, &known, &real, &ours));
+        futures::stream::iter(told).buffered(4).collect().await
+    });
+    let sum = |of: fn(&Tally) -> usize| tallies.iter().map(of).sum::<usize>();
+    let different: Vec<&str> = tallies.iter().flat_map(|tally| &tally.different).map(String::as_str).collect();
+    println!(
+        "differential: {} cases, {} equal, {} with accepted differences, {} different",
+        sum(|tally| tally.cases),
+        sum(|tally| tally.equal),
+        sum(|tally| tally.accepted),
+        different.len(),
+    );
+    assert!(different.is_empty(), "{}", different.join("\n"));
+    if only.is_none() {
+        let used: Vec<usize> = tallies.iter().flat_map(|tally| tally.used.iter().copied()).collect();
+        known.all_used(&used);
+    }
+}
+
+#[test]
+fn the_list_of_accepted_differences_is_in_the_docs() {
+    let known = Known::read(&here().join("known.yaml"));
+    let path = atoll_testkit::peers::checkout().join("docs/compatibility.md");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let wanted = known::replace_section(&text, "accepted differences", &known.to_markdown());
+    if std::env::var_os("ATOLL_WRITE_DOCS").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    } else {
+        assert!(text == wanted, "docs/compatibility.md is out of date: run the test with ATOLL_WRITE_DOCS=1");
+    }
+}
