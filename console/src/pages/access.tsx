@@ -68,7 +68,9 @@ function Mine() {
             <tbody>
               {rules.slice(0, 60).map((rule, index) => (
                 <tr key={index}>
-                  <td className="row wrap gap-4">{words(rule.verbs)}</td>
+                  <td>
+                    <span className="row wrap gap-4">{words(rule.verbs)}</span>
+                  </td>
                   <td className="breaks">{(rule.resources ?? []).join(', ')}</td>
                   <td className="breaks muted">{(rule.apiGroups ?? []).map((group: string) => group || 'core').join(', ')}</td>
                   <td className="breaks muted">{(rule.resourceNames ?? []).join(', ') || '—'}</td>

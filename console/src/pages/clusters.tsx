@@ -149,15 +149,16 @@ function ClusterCard({ cluster }: { cluster: KObject }) {
         <ClusterMenu cluster={cluster} />
       </header>
       <div className="body stack">
-        <div className="row small muted wrap">
+        <div className="dotted small muted">
           <span>{cluster.spec?.syncMode}</span>
-          {cluster.status?.kubernetesVersion && <span>· {cluster.status.kubernetesVersion}</span>}
-          {cluster.spec?.region && <Cut>{`· ${cluster.spec.region}`}</Cut>}
-          {cluster.spec?.provider && <Cut>{`· ${cluster.spec.provider}`}</Cut>}
+          {cluster.status?.kubernetesVersion && <Cut>{cluster.status.kubernetesVersion}</Cut>}
+          {cluster.spec?.region && <Cut>{cluster.spec.region}</Cut>}
+          {cluster.spec?.provider && <Cut>{cluster.spec.provider}</Cut>}
         </div>
         {health.tone === 'bad' && health.why && <p className="small tone-bad toned breaks">{health.why}</p>}
-        <div className="small muted">
-          {t('clusters.nodes', { ready: nodes?.readyNum ?? 0, total: nodes?.totalNum ?? 0 })} · {t('clusters.pods', { used: Math.round(pods.used), total: Math.round(pods.total) })}
+        <div className="dotted small muted">
+          <span>{t('clusters.nodes', { ready: nodes?.readyNum ?? 0, total: nodes?.totalNum ?? 0 })}</span>
+          <span>{t('clusters.pods', { used: Math.round(pods.used), total: Math.round(pods.total) })}</span>
         </div>
         <Meter label={t('cpu')} {...cpu} format={cores} />
         <Meter label={t('memory')} {...memory} format={bytes} />

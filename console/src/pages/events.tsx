@@ -14,7 +14,8 @@ export function timeOf(event: KObject): string {
 }
 
 export function newestFirst(events: KObject[]): KObject[] {
-  return [...events].sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1))
+  const version = (event: KObject) => Number(event.metadata.resourceVersion ?? 0)
+  return [...events].sort((a, b) => timeOf(b).localeCompare(timeOf(a)) || version(b) - version(a))
 }
 
 export function EventList({ events, loaded, error, most = 100, place, of }: { events: KObject[]; loaded: boolean; error?: ApiError; most?: number; place: Place; of?: string }) {

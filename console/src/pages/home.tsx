@@ -94,14 +94,10 @@ function InstanceCard({ instance }: { instance: KObject }) {
         <Pill tone={phaseTone(phase)}>{phase}</Pill>
       </header>
       <div className="body stack">
-        <div className="row small muted wrap">
+        <div className="dotted small muted">
           <Cut className="mono">{name}</Cut>
-          {instance.status?.version && <Cut>{`· ${instance.status.version}`}</Cut>}
-          {instance.metadata.creationTimestamp && (
-            <span>
-              · <Age since={instance.metadata.creationTimestamp} />
-            </span>
-          )}
+          {instance.status?.version && <span>{instance.status.version}</span>}
+          {instance.metadata.creationTimestamp && <Age since={instance.metadata.creationTimestamp} />}
         </div>
         {trouble?.status === 'False' && <Notice tone="bad" title={trouble.reason ?? phase}>{trouble.message}</Notice>}
         <CardFigures statistics={statistics} />
@@ -126,14 +122,14 @@ function SimulatedCard({ instance }: { instance: KObject }) {
             {instance.spec?.alias || name}
           </Link>
         </h2>
-        {isBorrower(instance) && <Pill tone="busy">{t('home.borrower')}</Pill>}
         <Pill tone={phaseTone(phase)}>{phase}</Pill>
       </header>
-      <div className="body small muted row wrap">
-        {nodes.loaded ? <span>{t('clusters.nodes', { ready, total: nodes.items.length })}</span> : <span>…</span>}
-        {nodes.loaded && <span>· {t('home.cores', { n: cores(total('cpu')) })}</span>}
-        {nodes.loaded && <span>· {bytes(total('memory'))}</span>}
-        {annotations?.['sim.atoll.io/region'] && <span>· {annotations['sim.atoll.io/region']}</span>}
+      <div className="body small muted dotted">
+        {nodes.loaded ? <span>{t('home.nodes', { ready, total: nodes.items.length })}</span> : <span>…</span>}
+        {nodes.loaded && <span>{t('home.cores', { n: cores(total('cpu')) })}</span>}
+        {nodes.loaded && <span>{bytes(total('memory'))}</span>}
+        {annotations?.['sim.atoll.io/region'] && <span>{annotations['sim.atoll.io/region']}</span>}
+        {isBorrower(instance) && <span className="tone-busy toned">{t('home.borrower')}</span>}
       </div>
     </article>
   )

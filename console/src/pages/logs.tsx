@@ -111,7 +111,8 @@ function useLines(sources: LogSource[], container: string, previous: boolean, pa
     setErrors([])
     const flush = setInterval(() => {
       if (waiting.length === 0 || held.current) return
-      const fresh = waiting
+      // What several pods said before we came arrives pod by pod; times put it in order.
+      const fresh = sources.length > 1 ? waiting.sort((a, b) => a.time.localeCompare(b.time)) : waiting
       waiting = []
       setAll((before) => [...before, ...fresh].slice(-MOST_LINES))
     }, 120)

@@ -22,6 +22,7 @@ const TreeTab = lazy(() => import('./tree'))
 const YamlTab = lazy(() => import('./yaml'))
 const Logs = lazy(() => import('./logs'))
 const Terminal = lazy(() => import('./terminal'))
+const FleetLogs = lazy(() => import('./fleet-logs'))
 
 interface Props {
   group: string
@@ -106,10 +107,12 @@ function tabsOf(object: KObject | undefined, place: Place, fleet: boolean): Tab[
   const spreadable = fleet && !place.member && !/karmada\.io|atoll\.io|^events/.test(group) && !['Event', 'Namespace', 'Node', 'Lease'].includes(object.kind ?? '')
   const isPod = object.kind === 'Pod'
   const hasPods = podSelector(object) !== undefined && (place.member !== undefined || !fleet)
-  return [...(spreadable ? (['tree'] as Tab[]) : []), 'summary', 'yaml', 'events', ...(hasPods ? (['pods', 'logs'] as Tab[]) : []), ...(isPod ? (['logs', 'terminal'] as Tab[]) : [])]
+  const farPods = podSelector(object) !== undefined && spreadable
+  return [...(spreadable ? (['tree'] as Tab[]) : []), 'summary', 'yaml', 'events', ...(hasPods ? (['pods', 'logs'] as Tab[]) : []), ...(farPods ? (['logs'] as Tab[]) : []), ...(isPod ? (['logs', 'terminal'] as Tab[]) : [])]
 }
 
 function TabBody({ tab, object, place, resource }: { tab: Tab; object: KObject; place: Place; resource: Resource }) {
+  const here = useHere()
   const selector = podSelector(object)
   switch (tab) {
     case 'tree':
@@ -121,7 +124,8 @@ function TabBody({ tab, object, place, resource }: { tab: Tab; object: KObject; 
     case 'pods':
       return <PodsTab place={place} namespace={object.metadata.namespace} selector={selector} />
     case 'logs':
-      return object.kind === 'Pod' ? <Logs sources={[{ place, pod: object }]} /> : <WorkloadLogs place={place} namespace={object.metadata.namespace} selector={selector} />
+      if (object.kind === 'Pod') return <Logs sources={[{ place, pod: object }]} />
+      return here.fleet && !place.member ? <FleetLogs template={object} /> : <WorkloadLogs place={place} namespace={object.metadata.namespace} selector={selector} />
     case 'terminal':
       return <Terminal place={place} pod={object} />
     default:

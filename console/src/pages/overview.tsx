@@ -6,12 +6,13 @@ import { BINDINGS, CLUSTERS, CLUSTER_POLICIES, EVENTS, OVERRIDES, POLICIES } fro
 import type { KObject } from '../api/types'
 import { t } from '../i18n'
 import { fromMembers } from '../instances'
-import { clusterHealth } from '../model/health'
+import { clusterHealth, clusterUsage } from '../model/health'
+import { decisionOf } from '../model/decision'
 import { bindingHealth } from '../model/binding'
 import { clusterLink, instanceLink, objectLink } from '../model/links'
 import { bytes, cores } from '../model/quantity'
 import { useHere } from '../place'
-import { AsOf, Bones, Empty, Failure, HealthPill, Meter, Panel } from '../ui/parts'
+import { Age, AsOf, Bones, Empty, Failure, HealthPill, Meter, Panel } from '../ui/parts'
 import { EventList } from './events'
 import { resourceOf } from '../model/reference'
 
@@ -39,6 +40,8 @@ export default function Overview() {
       {kinds && (
         <div className="grid two">
           {fleet && <Troubles clusters={clusters.items} bindings={bindings.items} loaded={clusters.loaded && bindings.loaded} />}
+          {fleet && <Decided bindings={bindings.items} loaded={bindings.loaded} />}
+          {fleet && <Members clusters={clusters.items} loaded={clusters.loaded} />}
           <RecentEvents wide={!fleet} />
         </div>
       )}
@@ -127,6 +130,80 @@ function Troubles({ clusters, bindings, loaded }: { clusters: KObject[]; binding
               </li>
             )
           })}
+        </ul>
+      )}
+    </Panel>
+  )
+}
+
+/** What the scheduler did last, newest first. */
+function Decided({ bindings, loaded }: { bindings: KObject[]; loaded: boolean }) {
+  const { place } = useHere()
+  const latest = bindings
+    .map((binding) => ({ binding, decision: decisionOf(binding) }))
+    .filter(({ decision }) => decision?.at)
+    .sort((a, b) => (b.decision?.at ?? '').localeCompare(a.decision?.at ?? ''))
+    .slice(0, 8)
+  return (
+    <Panel title={t('overview.decided')} flush>
+      {!loaded ? (
+        <div className="pad">
+          <Bones />
+        </div>
+      ) : latest.length === 0 ? (
+        <Empty title={t('overview.decided.none')} />
+      ) : (
+        <ul className="lines">
+          {latest.map(({ binding, decision }) => {
+            const reference = binding.spec.resource
+            const where = (decision?.chosen ?? []).map((one) => (one.replicas ? `${one.cluster} ×${one.replicas}` : one.cluster)).join(', ')
+            return (
+              <li key={binding.metadata.uid}>
+                <Link href={objectLink(place, resourceOf(reference), reference.namespace, reference.name, { tab: 'tree' })} className="strong cut" title={reference.name}>
+                  {reference.name}
+                </Link>
+                <span className="cut muted small grow" title={decision?.error?.message ?? where}>
+                  {decision?.error?.message ?? `→ ${where}`}
+                </span>
+                <span className="tiny faint">
+                  <Age since={decision?.at} />
+                </span>
+              </li>
+            )
+          })}
+        </ul>
+      )}
+    </Panel>
+  )
+}
+
+function Members({ clusters, loaded }: { clusters: KObject[]; loaded: boolean }) {
+  const { place } = useHere()
+  const percent = (cluster: KObject, resource: string) => {
+    const { used, total } = clusterUsage(cluster, resource)
+    return total > 0 ? used / total : 0
+  }
+  const fullest = [...clusters].sort((a, b) => percent(b, 'cpu') - percent(a, 'cpu')).slice(0, 8)
+  return (
+    <Panel title={t('overview.clusters')} tools={<Link className="small" href={instanceLink(place.instance, 'clusters')}>{clusters.length}</Link>} flush>
+      {!loaded ? (
+        <div className="pad">
+          <Bones />
+        </div>
+      ) : (
+        <ul className="lines">
+          {fullest.map((cluster) => (
+            <li key={cluster.metadata.name}>
+              <HealthPill health={clusterHealth(cluster)} />
+              <Link href={clusterLink(place.instance, cluster.metadata.name)} className="strong cut grow" title={cluster.metadata.name}>
+                {cluster.metadata.name}
+              </Link>
+              <span className="mini-meters">
+                <Meter label={t('cpu')} {...clusterUsage(cluster, 'cpu')} format={cores} />
+                <Meter label={t('memory')} {...clusterUsage(cluster, 'memory')} format={bytes} />
+              </span>
+            </li>
+          ))}
         </ul>
       )}
     </Panel>

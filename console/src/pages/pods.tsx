@@ -25,7 +25,7 @@ export function PodTable({ pods, loaded, place }: { pods: KObject[]; loaded: boo
             <th>{t('restarts')}</th>
             <th>{t('node')}</th>
             <th>{t('age')}</th>
-            <th />
+            <th>{t('open')}</th>
           </tr>
         </thead>
         <tbody>
@@ -47,9 +47,11 @@ export function PodTable({ pods, loaded, place }: { pods: KObject[]; loaded: boo
                 <td>
                   <Age since={pod.metadata.creationTimestamp} />
                 </td>
-                <td className="row gap-12 small">
-                  <Link href={objectLink(place, PODS, namespace, name, { tab: 'logs' })}>{t('tab.logs')}</Link>
-                  <Link href={objectLink(place, PODS, namespace, name, { tab: 'terminal' })}>{t('tab.terminal')}</Link>
+                <td>
+                  <span className="row gap-12 small">
+                    <Link href={objectLink(place, PODS, namespace, name, { tab: 'logs' })}>{t('tab.logs')}</Link>
+                    <Link href={objectLink(place, PODS, namespace, name, { tab: 'terminal' })}>{t('tab.terminal')}</Link>
+                  </span>
                 </td>
               </tr>
             )

@@ -11,7 +11,7 @@ import type { Entry, Source } from '../api/live'
 import { base, CLUSTERS, NAMESPACES, path, type Place, type Resource, withQuery } from '../api/paths'
 import type { Column } from '../api/types'
 import { t } from '../i18n'
-import { toneOf } from '../model/health'
+import { type Tone, toneOf } from '../model/health'
 import { groupOf, listLink, objectLink } from '../model/links'
 import { isAge, matches, trackOf, wordsOf } from '../model/rows'
 import { SECTIONS, sectionOf } from '../model/sections'
@@ -187,7 +187,7 @@ function columnOf(column: Column, index: number, entries: Entry[], place: Place,
 
 function Cell({ value }: { value: unknown }) {
   const text = value === null || value === undefined || value === '' ? '—' : String(value)
-  const tone = toneOf(text)
+  const tone = toneOf(text) ?? partial(text)
   if (tone) {
     return (
       <Pill tone={tone} plain>
@@ -196,6 +196,13 @@ function Cell({ value }: { value: unknown }) {
     )
   }
   return <span title={text}>{text}</span>
+}
+
+/** `2/3` is not yet well. */
+function partial(text: string): Tone | undefined {
+  const match = /^(\d+)\/(\d+)$/.exec(text)
+  if (!match || Number(match[1]) >= Number(match[2])) return undefined
+  return match[1] === '0' ? 'bad' : 'warn'
 }
 
 function KindTabs({ resource, place, member, namespace }: { resource: Resource; place: Place; member: string; namespace: string }) {

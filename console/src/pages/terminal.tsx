@@ -6,7 +6,7 @@ import '@xterm/xterm/css/xterm.css'
 import { RefreshCw } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
 import { useMay } from '../api/access'
-import { path, PODS, type Place, withQuery } from '../api/paths'
+import { path, PODS, type Place } from '../api/paths'
 import type { KObject } from '../api/types'
 import { t } from '../i18n'
 import { bearerProtocol, frame, OUTCOME, outcome, PROTOCOL, RESIZE, STDERR, STDIN, STDOUT } from '../model/channels'
@@ -14,7 +14,7 @@ import { token } from '../session'
 import { Button, Notice, Pill } from '../ui/parts'
 import { documentWithSheets } from '../ui/style-host'
 
-const SHELL = ['/bin/sh', '-c', 'command -v bash >/dev/null 2>&1 && exec bash || exec sh']
+const SHELLS = ['sh', 'bash', 'ash', 'zsh', 'cmd']
 
 type State = { at: 'connecting' } | { at: 'open' } | { at: 'closed'; why: string; ok: boolean }
 
@@ -23,13 +23,14 @@ export default function TerminalTab({ place, pod }: { place: Place; pod: KObject
   const allowed = useMay(place, { verb: 'create', resource: 'pods', subresource: 'exec', ...(namespace && { namespace }), name })
   const containers: string[] = (pod.spec?.containers ?? []).map((one: { name: string }) => one.name)
   const [container, setContainer] = useState(containers[0] ?? '')
+  const [shell, setShell] = useState('sh')
   const [turn, setTurn] = useState(0)
   const [state, setState] = useState<State>({ at: 'connecting' })
   const host = useRef<HTMLDivElement>(null)
   useEffect(() => {
     if (!allowed || !host.current) return
-    return session(host.current, execUrl(place, pod, container), setState)
-  }, [allowed, container, turn, place.instance, place.member, pod.metadata.uid])
+    return session(host.current, execUrl(place, pod, container, shell), setState)
+  }, [allowed, container, shell, turn, place.instance, place.member, pod.metadata.uid])
   if (allowed === false) return <Notice tone="warn" title={t('terminal.refused')}>{t('remedy.forbidden')}</Notice>
   return (
     <div className="stack fill">
@@ -41,6 +42,11 @@ export default function TerminalTab({ place, pod }: { place: Place; pod: KObject
             ))}
           </select>
         )}
+        <select className="select" aria-label={t('terminal.shell')} value={shell} onChange={(event) => setShell(event.target.value)}>
+          {SHELLS.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
         <StatePill state={state} />
         {state.at === 'closed' && (
           <Button onClick={() => setTurn(turn + 1)}>
@@ -48,7 +54,7 @@ export default function TerminalTab({ place, pod }: { place: Place; pod: KObject
           </Button>
         )}
       </div>
-      <div className="panel terminal" ref={host} />
+      <div className="panel term-panel" ref={host} />
     </div>
   )
 }
@@ -59,11 +65,10 @@ function StatePill({ state }: { state: State }) {
   return <Pill tone={state.ok ? 'idle' : 'bad'}>{state.why || t('terminal.closed')}</Pill>
 }
 
-function execUrl(place: Place, pod: KObject, container: string): string {
+function execUrl(place: Place, pod: KObject, container: string, shell: string): string {
   const { namespace, name } = pod.metadata
-  const exec = path(place, PODS, { namespace, name, subresource: 'exec' }, { container, stdin: true, stdout: true, tty: true })
-  const withCommand = SHELL.reduce((url, word) => `${url}&command=${encodeURIComponent(word)}`, withQuery(exec, {}))
-  return `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${withCommand}`
+  const exec = path(place, PODS, { namespace, name, subresource: 'exec' }, { container, stdin: true, stdout: true, tty: true, command: shell })
+  return `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${exec}`
 }
 
 function session(host: HTMLElement, url: string, tell: (state: State) => void): () => void {
@@ -80,7 +85,7 @@ function session(host: HTMLElement, url: string, tell: (state: State) => void): 
   })
   const fit = new FitAddon()
   terminal.loadAddon(fit)
-  terminal.open(host)
+  styles.during(() => terminal.open(host))
   const socket = new WebSocket(url, [PROTOCOL, bearerProtocol(token() ?? '')])
   socket.binaryType = 'arraybuffer'
   let ended: State | undefined

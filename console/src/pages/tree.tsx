@@ -126,6 +126,11 @@ function strategy(binding: KObject | undefined): string {
   return scheduling.weightPreference?.staticWeightList ? t('policy.static') : t('policy.dynamic')
 }
 
+/** `placementChanged` as words. */
+function spaced(text: string): string {
+  return text.replace(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`)
+}
+
 function BindingNode({ tree, at, live, onOpen }: { tree: Tree; at: number; live: boolean; onOpen: () => void }) {
   const { binding, decision, lanes } = tree
   if (!binding) {
@@ -163,10 +168,10 @@ function BindingNode({ tree, at, live, onOpen }: { tree: Tree; at: number; live:
       <span className="tiny muted">
         {decision?.at && (
           <>
-            {t('tree.decided')} <Age since={decision.at} />
+            {t('tree.decided')} <Age since={decision.at} /> {t('ago')}
           </>
         )}
-        {decision?.trigger && ` · ${t('tree.trigger')} ${decision.trigger}`}
+        {decision?.trigger && ` · ${t('tree.trigger')} ${spaced(decision.trigger)}`}
         {decision?.affinity && ` · ${t('tree.affinity')} ${decision.affinity}`}
         {refused > 0 && ` · ${t('tree.refusedcount', { n: refused })}`}
       </span>

@@ -80,9 +80,9 @@ function LenderCard({ lender, nodes, pods }: { lender: KObject; nodes: KObject[]
         <Pill tone={phase === 'Ready' ? 'ok' : phase === 'Failed' ? 'bad' : 'busy'}>{phase}</Pill>
       </header>
       <div className="body stack">
-        <div className="row small muted wrap">
+        <div className="dotted small muted">
           <Cut>{t('lease.namespace', { name: lender.spec?.mountNamespace ?? '—' })}</Cut>
-          <span>· {t('lease.nodes', { n: nodes.length })}</span>
+          <span>{t('lease.nodes', { n: nodes.length })}</span>
         </div>
         {trouble?.status === 'False' && <p className="small tone-bad toned breaks">{[trouble.reason, trouble.message].filter(Boolean).join(': ')}</p>}
         <Meter label={t('cpu')} used={used('cpu')} total={total('cpu')} format={cores} />
@@ -124,7 +124,7 @@ function NodeTable({ nodes, pods, place }: { nodes: KObject[]; pods: KObject[]; 
                   <td className="breaks">
                     {labels[BINDING]} / {labels['kubeocean.io/physical-node-name']}
                   </td>
-                  <td className="breaks muted">{annotations['kubeocean.io/policy-details'] ?? annotations['kubeocean.io/policies-applied'] ?? '—'}</td>
+                  <td className="breaks muted">{annotations['kubeocean.io/policy-details']?.replaceAll('=/', ' ').replaceAll('=', ' ').replaceAll(',', ', ').replace('(', ' (') ?? annotations['kubeocean.io/policies-applied'] ?? '—'}</td>
                   <td className="num">
                     {cores(requested(pods, name, 'cpu'))} / {cores(quantity(node.status?.allocatable?.cpu))}
                   </td>

@@ -15,11 +15,12 @@ const Code = lazy(() => import('../ui/code'))
 
 /** The text of an object without what only machines read. */
 export function textOf(object: KObject, everything = false): string {
-  const { managedFields, ...metadata } = object.metadata
+  const { name, namespace, labels, annotations, managedFields, ...machinery } = object.metadata
   const { apiVersion, kind, metadata: _, ...rest } = object
-  const shown = { apiVersion, kind, metadata: everything ? object.metadata : metadata, ...rest }
-  void managedFields
-  return stringify(new Document(shown, { aliasDuplicateObjects: false }), { lineWidth: 0 })
+  // What people look for comes first.
+  const metadata = { name, namespace, labels, annotations, ...machinery, ...(everything && { managedFields }) }
+  const shown = { apiVersion, kind, metadata, ...rest }
+  return stringify(new Document(shown, { aliasDuplicateObjects: false }), { lineWidth: 0, keepUndefined: false })
 }
 
 export default function YamlTab({ object, place, resource }: { object: KObject; place: Place; resource: Resource }) {

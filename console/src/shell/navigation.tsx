@@ -160,7 +160,7 @@ function Switcher({ instance, all }: { instance: string; all: KObject[] }) {
       className="switcher"
       look="plain"
       align="left"
-      label={t('switch')}
+      label={`${t('switch')}: ${current?.spec?.alias || instance}`}
       button={
         <>
           <span className={`dot tone-${phaseTone(current?.status?.phase)}`} />

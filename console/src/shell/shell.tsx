@@ -43,10 +43,10 @@ export function Shell({ children }: { children: ReactNode }) {
             <Burger size={18} aria-hidden="true" />
           </Button>
           <Crumbs />
-          <button type="button" className="jump end" onClick={() => setOpen('palette')} aria-label={t('palette.open')}>
+          <button type="button" className="jump end" onClick={() => setOpen('palette')} aria-keyshortcuts="Control+K">
             <Search size={14} aria-hidden="true" />
             <span>{t('palette.open')}</span>
-            <kbd>Ctrl K</kbd>
+            <kbd aria-hidden="true">Ctrl K</kbd>
           </button>
         </header>
         <main className="content" id="content" tabIndex={-1}>
@@ -101,7 +101,7 @@ function useKeys(go: (to: string) => void, instance: string | undefined, show: (
 }
 
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName) || target.closest('dialog, .terminal, .code') !== null)
+  return target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName) || target.closest('dialog, .term-panel, .code') !== null)
 }
 
 function Foot() {

@@ -207,10 +207,12 @@ export function AsOf({ at, live }: { at: number; live: boolean }) {
   const current = useNow()
   if (!at) return null
   const seconds = Math.max(0, Math.round((current - at) / 1000))
+  // Between the answer and the watch there is a moment that is nobody's business.
+  const fresh = live || seconds < 4
   return (
-    <span className={`asof tone-${live ? 'ok' : 'warn'}`} title={new Date(at).toLocaleString()}>
+    <span className={`asof tone-${fresh ? 'ok' : 'warn'}`} title={new Date(at).toLocaleString()}>
       <span className="dot" aria-hidden="true" />
-      {live ? t('live') : t('asof', { n: seconds })}
+      {fresh ? t('live') : t('asof', { n: seconds })}
     </span>
   )
 }

@@ -45,14 +45,15 @@ export function Table<Row>({ label, columns, rows, keyOf, loading, total, onEnd,
     if (onEnd && lastDrawn >= sorted.length - 120) onEnd()
   }, [lastDrawn, sorted.length, onEnd])
   const tracks = { gridTemplateColumns: columns.map((column) => column.width).join(' ') }
+  const narrowest = columns.reduce((sum, column) => sum + Number(/\d+/.exec(column.width)?.[0] ?? 0), 0)
   const choose = (id: string) => {
     onSort?.()
     setOrder((before) => (before?.id !== id ? { id, down: false } : before.down ? null : { id, down: true }))
   }
   return (
     <div className="table grow" role="table" aria-label={label} aria-rowcount={total ?? sorted.length} aria-busy={loading}>
-      <div className="scroll" ref={scroll} onKeyDown={moveFocus} tabIndex={sorted.length ? -1 : undefined}>
-        <div className="inner">
+      <div className="scroll" ref={scroll} onKeyDown={moveFocus}>
+        <div className="inner" style={{ minWidth: narrowest }}>
           <div className="head" role="row" style={tracks}>
             {columns.map((column) => (
               <div key={column.id} role="columnheader" className={column.right ? 'right cut' : 'cut'} title={column.hint} aria-sort={order?.id === column.id ? (order.down ? 'descending' : 'ascending') : undefined}>

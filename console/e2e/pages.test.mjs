@@ -1,0 +1,95 @@
+// Every page: it shows what it is about, the browser has nothing to complain about, and axe finds no serious fault.
+
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { accessibilityFaults, launch, openPage } from './browser.mjs'
+import { ask, deployment, openHub, until } from './hub.mjs'
+
+const DEPLOYMENTS = '/instances/fleet/apis/apps/v1/namespaces/default/deployments'
+const WEB = '/i/fleet/o/apps/v1/deployments/default/web'
+const PAGES = [
+  ['home', '/', 'Instances'],
+  ['overview', '/i/fleet', 'Latest decisions'],
+  ['clusters', '/i/fleet/clusters', 'member1'],
+  ['clusters-grid', '/i/fleet/clusters?view=grid', 'Colour by'],
+  ['clusters-table', '/i/fleet/clusters?view=table', 'member1'],
+  ['cluster', '/i/fleet/clusters/member1', 'member1-node-1'],
+  ['workloads', '/i/fleet/r/apps/v1/deployments', 'web'],
+  ['workloads-member', '/i/fleet/r/core/v1/pods?m=member1', 'web-'],
+  ['kinds', '/i/fleet/kinds', 'PropagationPolicy'],
+  ['tree', `${WEB}?tab=tree`, 'Healthy'],
+  ['summary', `${WEB}?tab=summary`, 'Annotations'],
+  ['yaml', `${WEB}?tab=yaml`, 'apiVersion'],
+  ['events', `${WEB}?tab=events`, ''],
+  ['logs-fleet', `${WEB}?tab=logs`, 'lines'],
+  ['propagation', '/i/fleet/propagation', 'web'],
+  ['policies', '/i/fleet/policies', 'everywhere'],
+  ['policy-new', '/i/fleet/policies/new', 'What it selects now'],
+  ['override-new', '/i/fleet/policies/new?type=override', 'Changes'],
+  ['virtual-nodes', '/i/compute/nodes', 'vnode-member1'],
+  ['search', '/i/fleet/search?q=web', 'web'],
+  ['activity', '/i/member1/activity', 'web'],
+  ['permissions', '/i/fleet/access', 'cluster-admin'],
+  ['settings', '/settings', 'Appearance'],
+  ['root', '/i/root/r/core/v1/namespaces', 'kube-system'],
+]
+
+let hub
+let browser
+
+before(async () => {
+  hub = await openHub()
+  browser = await launch()
+  await ask(hub, DEPLOYMENTS, { method: 'POST', body: deployment('web', 6) })
+  await until(async () => (await ask(hub, `${DEPLOYMENTS}/web`)).status?.readyReplicas === 6, 60_000)
+})
+
+after(async () => {
+  await browser?.close()
+  await hub?.close()
+})
+
+for (const dark of [false, true]) {
+  describe(dark ? 'in the dark' : 'in the light', () => {
+    for (const [name, path, text] of PAGES) {
+      it(`${name} is shown without fault`, async () => {
+        const view = await openPage(browser, hub, { dark })
+        await view.go(path)
+        await view.page.locator('.content').getByText(text).first().waitFor({ timeout: 20_000 })
+        await view.page.waitForTimeout(400)
+        await view.shot(dark ? `${name}-dark` : name)
+        assert.deepEqual(await accessibilityFaults(view.page), [])
+        assert.deepEqual(view.faults, [])
+        await view.close()
+      })
+    }
+  })
+}
+
+it('the same pages speak Chinese', async () => {
+  const view = await openPage(browser, hub, { language: 'zh' })
+  for (const [name, path, text] of [['home', '/', '实例'], ['tree', `${WEB}?tab=tree`, '已按决策'], ['clusters', '/i/fleet/clusters', '接入集群']]) {
+    await view.go(path)
+    await view.page.locator('.content').getByText(text).first().waitFor()
+    await view.shot(`${name}-zh`)
+  }
+  assert.equal(await view.page.locator('html').getAttribute('lang'), 'zh-CN')
+  assert.deepEqual(view.faults, [])
+  await view.close()
+})
+
+it('a phone can read', async () => {
+  const view = await openPage(browser, hub, { width: 390, height: 844 })
+  for (const [name, path] of [['home', '/'], ['tree', `${WEB}?tab=tree`], ['clusters', '/i/fleet/clusters']]) {
+    await view.go(path)
+    await view.page.waitForTimeout(1200)
+    await view.shot(`${name}-phone`)
+    const wide = await view.page.evaluate(() => document.documentElement.scrollWidth)
+    assert.ok(wide <= 390, `${name} is ${wide} wide`)
+  }
+  await view.page.getByRole('button', { name: 'Open the navigation' }).click()
+  await view.page.getByRole('link', { name: 'Policies' }).click()
+  await view.page.getByRole('heading', { name: 'Policies' }).waitFor()
+  assert.deepEqual(view.faults, [])
+  await view.close()
+})

@@ -1,0 +1,131 @@
+// Five hundred clusters and a hundred thousand rows, told by the test instead of a server.
+
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { accessibilityFaults, launch, openPage } from './browser.mjs'
+import { openHub } from './hub.mjs'
+
+const REGIONS = ['eu-central-1', 'eu-west-1', 'us-east-1', 'us-west-2', 'ap-southeast-1', 'ap-northeast-1', 'sa-east-1', 'af-south-1', 'cn-north-1', 'me-central-1']
+const ROWS = 100_000
+
+let hub
+let browser
+
+before(async () => {
+  hub = await openHub()
+  browser = await launch()
+})
+
+after(async () => {
+  await browser?.close()
+  await hub?.close()
+})
+
+function cluster(number) {
+  const sick = number % 41 === 7
+  return {
+    metadata: { name: number % 97 === 5 ? `a-cluster-with-a-very-long-name-that-somebody-thought-was-a-good-idea-${number}` : `prod-${REGIONS[number % 10]}-${number}`, uid: `u${number}`, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' },
+    spec: { syncMode: number % 3 ? 'Push' : 'Pull', region: REGIONS[number % 10], provider: ['aws', 'gcp', 'own'][number % 3], taints: number % 53 === 9 ? [{ key: 'cluster.karmada.io/unschedulable', effect: 'NoSchedule' }] : [] },
+    status: {
+      kubernetesVersion: `v1.${30 + (number % 6)}.2`, nodeSummary: { totalNum: 10 + (number % 90), readyNum: 10 + (number % 90) },
+      conditions: [{ type: 'Ready', status: sick ? 'False' : 'True', reason: sick ? 'ClusterNotReachable' : 'ClusterReady', message: sick ? 'the member does not answer: connection timed out' : '' }],
+      resourceSummary: { allocatable: { cpu: '400', memory: '1600Gi', pods: '1100' }, allocated: { cpu: `${(number * 37) % 400}`, memory: `${(number * 53) % 1600}Gi`, pods: `${(number * 11) % 1100}` } },
+    },
+  }
+}
+
+const NEVER = new Promise(() => {})
+
+it('five hundred clusters read at a glance', async () => {
+  const view = await openPage(browser, hub)
+  const items = Array.from({ length: 500 }, (_, number) => cluster(number))
+  await view.page.route(/cluster\.karmada\.io\/v1alpha1\/clusters(\?|$)/, (route) =>
+    route.request().url().includes('watch=') ? NEVER : route.fulfill({ json: { kind: 'ClusterList', apiVersion: 'cluster.karmada.io/v1alpha1', metadata: { resourceVersion: '1' }, items } }),
+  )
+  await view.go('/i/fleet/clusters')
+  await view.page.locator('.square').nth(499).waitFor()
+  await view.shot('clusters-500')
+  assert.deepEqual(await accessibilityFaults(view.page), [])
+  await view.page.getByRole('button', { name: 'CPU' }).click()
+  await view.shot('clusters-500-cpu')
+  await view.page.getByPlaceholder('Filter by name').fill('sa-east')
+  await view.page.waitForFunction(() => document.querySelectorAll('.heat .square').length === 50 || document.querySelectorAll('.heat .square').length === 49)
+  await view.go('/i/fleet/clusters?view=table')
+  await view.page.getByRole('row').nth(5).waitFor()
+  await view.shot('clusters-500-table')
+  await view.go('/i/fleet/clusters?view=cards')
+  await view.page.waitForTimeout(800)
+  await view.shot('clusters-500-cards')
+  assert.deepEqual(view.faults, [])
+  await view.close()
+})
+
+function page(from, size) {
+  return Array.from({ length: Math.min(size, ROWS - from) }, (_, offset) => {
+    const number = from + offset
+    const name = `pod-${String(number).padStart(6, '0')}`
+    return { cells: [name, number % 17 ? '1/1' : '0/1', number % 17 ? 'Running' : 'CrashLoopBackOff', number % 5, '3d'], object: { kind: 'PartialObjectMetadata', metadata: { name, namespace: `team-${number % 40}`, uid: name, creationTimestamp: '2026-01-01T00:00:00Z' } } }
+  })
+}
+
+it('a hundred thousand rows scroll smoothly', async () => {
+  const view = await openPage(browser, hub)
+  await view.page.route(/\/api\/v1\/pods\?/, (route) => {
+    const url = new URL(route.request().url())
+    if (url.searchParams.has('watch')) return NEVER
+    const from = Number(url.searchParams.get('continue') ?? 0)
+    const size = Number(url.searchParams.get('limit'))
+    const more = from + size < ROWS
+    return route.fulfill({
+      json: {
+        kind: 'Table', metadata: { resourceVersion: '1', ...(more && { continue: String(from + size), remainingItemCount: ROWS - from - size }) },
+        columnDefinitions: [{ name: 'Name', type: 'string', format: 'name', priority: 0 }, { name: 'Ready', type: 'string', priority: 0 }, { name: 'Status', type: 'string', priority: 0 }, { name: 'Restarts', type: 'integer', priority: 0 }, { name: 'Age', type: 'string', priority: 0 }],
+        rows: page(from, size),
+      },
+    })
+  })
+  await view.go('/i/fleet/r/core/v1/pods')
+  await view.page.getByText('100,000').waitFor()
+  assert.ok((await view.page.locator('.line').count()) < 80, 'only rows in view are drawn')
+  // Sorting needs every row: it loads them all.
+  await view.page.getByRole('button', { name: 'Name' }).click()
+  await view.page.waitForFunction((rows) => document.querySelector('.table .scroll')?.scrollHeight > rows * 37, ROWS, { timeout: 60_000 })
+  const frames = await view.page.evaluate(async () => {
+    const scroll = document.querySelector('.table .scroll')
+    const times = []
+    let last = performance.now()
+    for (let step = 0; step < 120; step += 1) {
+      scroll.scrollTop = (scroll.scrollHeight * ((step * 7919) % 120)) / 120
+      await new Promise(requestAnimationFrame)
+      const now = performance.now()
+      times.push(now - last)
+      last = now
+    }
+    return times.sort((a, b) => a - b)
+  })
+  const median = frames[60]
+  console.log(`scrolling 100,000 rows: median frame ${median.toFixed(1)} ms, 95th ${frames[114].toFixed(1)} ms`)
+  assert.ok(median < 34, `median frame ${median} ms`)
+  await view.page.waitForTimeout(300)
+  await view.shot('rows-100000')
+  await view.page.getByPlaceholder('Filter').fill('CrashLoop')
+  await view.page.getByText(/5,?883 \/ 100,?000/).waitFor()
+  assert.deepEqual(view.faults, [])
+  await view.close()
+})
+
+it('the first page is small and soon there', async () => {
+  const view = await openPage(browser, hub)
+  let bytes = 0
+  view.page.on('response', async (response) => {
+    if (!response.url().includes('/console/')) return
+    const sizes = await response.request().sizes()
+    bytes += sizes.responseBodySize
+  })
+  await view.go('/')
+  await view.page.getByRole('heading', { name: 'Instances' }).waitFor()
+  const paint = await view.page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime)
+  console.log(`first page: ${(bytes / 1000).toFixed(0)} kB, first paint after ${paint?.toFixed(0)} ms`)
+  assert.ok(bytes < 500_000, `${bytes} bytes`)
+  await view.close()
+})

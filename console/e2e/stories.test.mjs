@@ -1,0 +1,207 @@
+// What people come for, from sign-in to a shell.
+
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { accessibilityFaults, launch, openPage } from './browser.mjs'
+import { ask, deployment, openHub, until } from './hub.mjs'
+
+const API = '/instances/fleet/apis'
+const DEPLOYMENTS = `${API}/apps/v1/namespaces/default/deployments`
+
+let hub
+let browser
+
+before(async () => {
+  hub = await openHub()
+  browser = await launch()
+})
+
+after(async () => {
+  await browser?.close()
+  await hub?.close()
+})
+
+async function story(deed, options) {
+  const view = await openPage(browser, hub, options)
+  await deed(view)
+  assert.deepEqual(view.faults, [])
+  await view.close()
+}
+
+it('a wrong token is refused, the right one opens the door, and signing out closes it', () =>
+  story(async ({ page, go, shot }) => {
+    await go('/')
+    await page.getByLabel('Token').fill('not-the-token')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('does not know this token').waitFor()
+    await shot('sign-in')
+    assert.deepEqual(await accessibilityFaults(page), [])
+    await page.getByLabel('Token').fill(hub.token)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { name: 'Instances' }).waitFor()
+    await page.getByRole('button', { name: 'Menu' }).click()
+    await page.getByRole('menuitem', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in to Atoll' }).waitFor()
+    assert.equal(await page.evaluate(() => sessionStorage.length + localStorage.length), 0)
+  }, { signedIn: false }))
+
+it('deploy by YAML and watch it spread', () =>
+  story(async ({ page, go, shot }) => {
+    await go('/i/fleet/r/apps/v1/deployments')
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.locator('.cm-content').waitFor()
+    await page.getByRole('button', { name: 'Check' }).click()
+    await page.getByText('The server would accept this').waitFor()
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
+    await page.getByText('It runs as decided in').waitFor({ timeout: 40_000 })
+    await page.locator('.lane').first().waitFor()
+    assert.equal(await page.locator('.lane').count(), 3)
+    await page.locator('.fold').first().click()
+    await page.locator('.lane-inside').getByText('Running').first().waitFor()
+    await shot('deployed')
+    assert.deepEqual(await accessibilityFaults(page), [])
+  }))
+
+it('scale in the console and see the decision follow', () =>
+  story(async ({ page, go }) => {
+    await go('/i/fleet/o/apps/v1/deployments/default/example')
+    await page.getByRole('button', { name: 'Scale' }).click()
+    await page.getByLabel('Replicas').fill('6')
+    await page.getByRole('dialog').getByRole('button', { name: 'Scale' }).click()
+    await page.getByText('6 replicas in 3 clusters').waitFor({ timeout: 30_000 })
+    await until(async () => (await ask(hub, `${DEPLOYMENTS}/example`)).status?.readyReplicas === 6, 40_000)
+  }))
+
+it('see why it runs nowhere, and which rule refused each cluster', async () => {
+  await ask(hub, `${API}/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies`, {
+    method: 'POST',
+    body: {
+      apiVersion: 'policy.karmada.io/v1alpha1', kind: 'PropagationPolicy', metadata: { name: 'gpu', namespace: 'default' },
+      spec: { priority: 5, resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'trainer' }], placement: { clusterAffinity: { labelSelector: { matchLabels: { gpu: 'true' } } } } },
+    },
+  })
+  await ask(hub, DEPLOYMENTS, { method: 'POST', body: deployment('trainer', 2) })
+  await story(async ({ page, go, shot }) => {
+    await go('/i/fleet/o/apps/v1/deployments/default/trainer')
+    await page.getByText('No decision: 0/3 clusters are available').waitFor({ timeout: 20_000 })
+    await page.locator('.refusal').getByText('member2').waitFor()
+    await shot('refused')
+  })
+})
+
+it('see which pod crashes, with the reason in the first sentence', async () => {
+  await ask(hub, DEPLOYMENTS, { method: 'POST', body: deployment('checkout', 3, { pod: { 'sim.atoll.io/crash-loop': 'true' } }) })
+  await story(async ({ page, go, shot }) => {
+    await go('/i/fleet/o/apps/v1/deployments/default/checkout')
+    await page.getByText(/pod checkout-.* is not well: CrashLoopBackOff/).waitFor({ timeout: 40_000 })
+    await shot('crashing')
+  })
+})
+
+it('an object that no policy selects says so and offers a policy for it', async () => {
+  await ask(hub, '/instances/fleet/api/v1/namespaces/default/configmaps', { method: 'POST', body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'alone', namespace: 'default' }, data: { a: 'b' } } })
+  await story(async ({ page, go, shot }) => {
+    await go('/i/fleet/o/core/v1/configmaps/default/alone')
+    await page.getByText('No policy matches this object').waitFor()
+    await page.getByRole('link', { name: 'Create a policy' }).click()
+    await page.getByRole('checkbox', { name: 'member2' }).check()
+    await page.getByText('1 / 3').waitFor()
+    await shot('policy-for-one')
+    await page.getByRole('button', { name: 'Check' }).click()
+    await page.getByText('The server would accept this').waitFor()
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.getByRole('heading', { name: 'alone' }).waitFor()
+    await until(async () => (await ask(hub, '/instances/member2/api/v1/namespaces/default/configmaps/alone', { may404: true })).kind === 'ConfigMap')
+  })
+})
+
+it('edit YAML, see the change, save it, and be told when somebody was faster', () =>
+  story(async ({ page, go, shot }) => {
+    await go('/i/fleet/o/core/v1/configmaps/default/alone?tab=yaml')
+    await page.locator('.cm-content').click()
+    await page.keyboard.press('Control+Home')
+    for (let line = 0; line < 4; line += 1) await page.keyboard.press('ArrowDown')
+    await page.locator('.cm-line', { hasText: 'a: b' }).click()
+    await page.keyboard.press('End')
+    await page.keyboard.type('anana')
+    await page.getByRole('button', { name: 'Show changes' }).click()
+    await page.locator('.cm-changedLine').first().waitFor()
+    await shot('changes')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved').waitFor()
+    assert.equal((await ask(hub, '/instances/fleet/api/v1/namespaces/default/configmaps/alone')).data.a, 'banana')
+    await page.locator('.cm-line', { hasText: 'a: banana' }).click()
+    await page.keyboard.press('End')
+    await page.keyboard.type('s')
+    await ask(hub, '/instances/fleet/api/v1/namespaces/default/configmaps/alone', { method: 'PATCH', type: 'application/merge-patch+json', body: { data: { b: 'c' } } })
+    await page.getByText('It changed on the server while you were editing').waitFor()
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Somebody else changed it meanwhile').waitFor()
+  }))
+
+it('cordon a cluster and let it work again', () =>
+  story(async ({ page, go }) => {
+    await go('/i/fleet/clusters')
+    const card = page.locator('article', { hasText: 'member3' })
+    await card.getByRole('button', { name: 'Actions' }).click()
+    await page.getByRole('menuitem', { name: 'Cordon' }).click()
+    await card.getByText('Cordoned').waitFor()
+    await card.getByRole('button', { name: 'Actions' }).click()
+    await page.getByRole('menuitem', { name: 'Uncordon' }).click()
+    await card.getByText('Ready', { exact: true }).waitFor()
+  }))
+
+it('leaving a cluster lists what it means and asks for the name', () =>
+  story(async ({ page, go, shot }) => {
+    await go('/i/fleet/clusters/member1')
+    await page.getByRole('button', { name: 'Actions' }).click()
+    await page.getByRole('menuitem', { name: 'Leave' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText(/workloads? (are|is) placed here/).waitFor()
+    assert.ok(await dialog.getByRole('button', { name: 'Leave', exact: true }).isDisabled())
+    await shot('leave')
+    assert.deepEqual(await accessibilityFaults(page), [])
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+  }))
+
+it('find an object from the keyboard alone and open a shell in its pod', () =>
+  story(async ({ page, go, shot }) => {
+    await go('/i/fleet')
+    await page.getByRole('heading', { name: 'fleet' }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('example')
+    await page.getByRole('option', { name: /default\/example/ }).first().waitFor()
+    await shot('palette')
+    assert.deepEqual(await accessibilityFaults(page), [])
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'example' }).waitFor()
+    await page.locator('.pod-dot').first().click()
+    await page.getByRole('link', { name: 'Terminal' }).click()
+    await page.getByText('Connected').waitFor()
+    await page.keyboard.type('echo island-$((40+2))\n')
+    await page.locator('.xterm-rows').getByText('island').first().waitFor()
+    await shot('terminal')
+  }))
+
+it('a reader is offered nothing that would be refused', async () => {
+  const account = '/instances/fleet/api/v1/namespaces/default/serviceaccounts'
+  await ask(hub, account, { method: 'POST', body: { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'reader', namespace: 'default' } } })
+  await ask(hub, `${API}/rbac.authorization.k8s.io/v1/clusterroles`, { method: 'POST', body: { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'reader' }, rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['get', 'list', 'watch'] }] } })
+  await ask(hub, `${API}/rbac.authorization.k8s.io/v1/clusterrolebindings`, { method: 'POST', body: { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRoleBinding', metadata: { name: 'reader' }, subjects: [{ kind: 'ServiceAccount', name: 'reader', namespace: 'default' }], roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'reader' } } })
+  const { status } = await ask(hub, `${account}/reader/token`, { method: 'POST', body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} } })
+  const view = await openPage(browser, { ...hub, token: status.token })
+  // A token of one instance is not known to the hub: the reader goes straight to that instance.
+  await view.page.route('**/apis/authentication.k8s.io/v1/selfsubjectreviews', (route) => route.fulfill({ json: { status: { userInfo: { username: 'reader' } } } }))
+  await view.page.route(/^https:\/\/[^/]+\/apis\/atoll\.io\//, (route) => route.fulfill({ status: 403, json: { kind: 'Status', reason: 'Forbidden', message: 'no', code: 403 } }))
+  await view.page.route(/^https:\/\/[^/]+\/(instances\/\w+\/)?version$/, (route) => route.fulfill({ status: 403, json: { kind: 'Status', reason: 'Forbidden', message: 'no', code: 403 } }))
+  await view.go('/i/fleet/o/apps/v1/deployments/default/example?tab=yaml')
+  await view.page.getByText('You may read this but not change it').waitFor()
+  assert.equal(await view.page.getByRole('button', { name: 'Scale' }).count(), 0)
+  assert.equal(await view.page.getByRole('button', { name: 'Actions' }).count(), 0)
+  await view.go('/i/fleet/clusters')
+  await view.page.getByText('member1').first().waitFor()
+  assert.equal(await view.page.getByRole('button', { name: 'Join a cluster' }).count(), 0)
+  await view.shot('reader')
+  await view.close()
+})
