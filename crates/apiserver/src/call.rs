@@ -43,18 +43,18 @@ impl Call {
     /// The storage key of an object of this kind in the request's namespace.
     pub fn key(&self, name: &str) -> Key {
         let namespace = if self.kind.namespaced { self.target.namespace.as_str() } else { "" };
-        Key::new(&self.kind.group, &self.kind.plural, namespace, name)
+        Key::new(&self.kind.storage_group, &self.kind.plural, namespace, name)
     }
 
     /// What all keys in the scope of the request begin with.
     pub fn prefix(&self) -> String {
         let namespace = if self.kind.namespaced { self.target.namespace.as_str() } else { "" };
-        Key::prefix(&self.kind.group, &self.kind.plural, namespace)
+        Key::prefix(&self.kind.storage_group, &self.kind.plural, namespace)
     }
 
     /// The `resource.group` under which events of this kind are logged.
     pub fn resource(&self) -> String {
-        format!("{}.{}", self.kind.plural, self.kind.group)
+        format!("{}.{}", self.kind.plural, self.kind.storage_group)
     }
 
     /// The moment of the request as objects show it.
@@ -64,23 +64,19 @@ impl Call {
 
     /// What the client wants to get back.
     pub fn accept(&self, list: bool) -> Result<Accept, Status> {
-        let offer = Offer { protobuf: self.kind.custom().is_none(), list, forms: true };
+        let offer = Offer { protobuf: self.kind.custom().is_none(), list, watch: false, forms: true };
+        negotiate::accept(&self.headers, offer)
+    }
+
+    /// What the client wants to see of a watch.
+    pub fn accept_watch(&self) -> Result<Accept, Status> {
+        let offer = Offer { protobuf: self.kind.custom().is_none(), list: true, watch: true, forms: true };
         negotiate::accept(&self.headers, offer)
     }
 
     /// Who is recorded as manager of the fields this request writes.
     pub fn manager(&self) -> Result<String, Status> {
-        if let Some(name) = self.query.get("fieldManager").filter(|name| !name.is_empty()) {
-            if name.len() > 128 {
-                return Err(crate::query::options_invalid("fieldManager", "Too long: may not be more than 128 bytes", "FieldValueTooLong"));
-            }
-            if let Some(bad) = name.chars().find(|c| c.is_control()) {
-                return Err(crate::query::options_invalid(
-                    "fieldManager",
-                    &format!("Invalid value: {name:?}: should not contain the character {bad:?}"),
-                    "FieldValueInvalid",
-                ));
-            }
+        if let Some(name) = self.query.field_manager()? {
             return Ok(name.to_owned());
         }
         let agent = self.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown");
@@ -135,7 +131,7 @@ impl Call {
     /// The strategy context of built-in kinds.
     pub fn strategy<'a>(&'a self, now: &'a str) -> atoll_builtin::strategy::Context<'a> {
         atoll_builtin::strategy::Context {
-            group: &self.kind.group,
+            group: &self.kind.storage_group,
             version: &self.kind.storage_version,
             kind: &self.kind.kind,
             now,

@@ -8,13 +8,16 @@ use crate::kind::Kind;
 
 /// Whether versions of this kind differ in more than their name.
 pub fn changes_shape(group: &str, kind: &str) -> bool {
-    matches!((group, kind), ("autoscaling", "HorizontalPodAutoscaler"))
+    matches!((group, kind), ("autoscaling", "HorizontalPodAutoscaler") | ("events.k8s.io", "Event"))
 }
 
 /// From the stored version to the one of `kind`.
 pub fn to(kind: &Kind, mut tree: Value) -> Value {
     if &*kind.kind == "HorizontalPodAutoscaler" && &*kind.version == "v1" {
         autoscaler_to_v1(&mut tree);
+    }
+    if &*kind.group == "events.k8s.io" {
+        rename(&mut tree, |[new, old]| [old, new]);
     }
     tree["apiVersion"] = kind.api_version().into();
     tree
@@ -25,8 +28,32 @@ pub fn from(kind: &Kind, mut tree: Value) -> Value {
     if &*kind.kind == "HorizontalPodAutoscaler" && &*kind.version == "v1" {
         autoscaler_from_v1(&mut tree);
     }
+    if &*kind.group == "events.k8s.io" && tree["apiVersion"] != kind.storage_api_version() {
+        rename(&mut tree, |names| names);
+    }
     tree["apiVersion"] = kind.storage_api_version().into();
     tree
+}
+
+/// Names of fields of events in `events.k8s.io` and in the core group.
+const EVENT_FIELDS: [[&str; 2]; 7] = [
+    ["regarding", "involvedObject"],
+    ["note", "message"],
+    ["reportingController", "reportingComponent"],
+    ["deprecatedSource", "source"],
+    ["deprecatedFirstTimestamp", "firstTimestamp"],
+    ["deprecatedLastTimestamp", "lastTimestamp"],
+    ["deprecatedCount", "count"],
+];
+
+/// Renames the fields of an event; `direction` says from which name to which.
+fn rename(tree: &mut Value, direction: fn([&'static str; 2]) -> [&'static str; 2]) {
+    let Some(map) = tree.as_object_mut() else { return };
+    for [from, to] in EVENT_FIELDS.map(direction) {
+        if let Some(value) = map.remove(from) {
+            map.insert(to.into(), value);
+        }
+    }
 }
 
 /// v1 knows only one metric, average CPU utilisation; the others stay in an annotation-free v2 form

@@ -29,10 +29,38 @@ pub fn parse(media: Media, body: &[u8]) -> Result<(Value, Vec<String>), Status> 
 
 /// Parses JSON and names duplicate fields.
 pub fn parse_json(body: &[u8]) -> Result<(Value, Vec<String>), Status> {
-    let (value, duplicates) = duplicate::parse_strict(body).map_err(|error| {
-        Status::bad_request(format!("the object provided is unrecognized (must be of type object): couldn't get version/kind; json parse error: {error}"))
-    })?;
+    read_json(body).map_err(|why| Status::bad_request(format!("couldn't get version/kind; json parse error: {why}")))
+}
+
+/// Parses JSON and names duplicate fields; fails in the original's words where they are few.
+pub fn read_json(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+    let (value, duplicates) = duplicate::parse_strict(body)
+        .map_err(|error| if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() })?;
     Ok((value, duplicates.into_iter().map(|path| format!("duplicate field {path:?}")).collect()))
+}
+
+/// What a JSON value is called in messages.
+pub fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The beginning of a body, as messages show it.
+fn summary(body: &[u8]) -> String {
+    const MOST: usize = 30;
+    let cut = &body[..body.len().min(MOST)];
+    let end = if body.len() > MOST { " ..." } else { "" };
+    match body.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{end}", String::from_utf8_lossy(cut)),
+        Some(_) => format!("{}{end}", cut.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+    }
 }
 
 /// Parses YAML; the last of equal keys wins, and the first repeated one is named.
@@ -61,59 +89,93 @@ impl Call {
         if media == Media::Protobuf && self.kind.custom().is_some() {
             return Err(crate::negotiate::unsupported(&["application/json", "application/yaml"], ""));
         }
-        let (mut object, faults) = parse(media, body)?;
-        self.check_type(&mut object)?;
+        let (mut object, faults) = parse(media, body).map_err(|status| self.unrecognized(&status.message, body))?;
+        self.check_type(&mut object, body)?;
         let ordered = media == Media::Json && self.kind.custom().is_none();
-        self.conform(&mut object, faults, ordered.then_some(body), "")?;
+        self.conform(&mut object, faults, ordered.then_some(body), false)?;
         Ok(object)
     }
 
+    fn unrecognized(&self, why: &str, body: &[u8]) -> Status {
+        Status::bad_request(format!("the object provided is unrecognized (must be of type {}): {why} ({})", self.kind.kind, summary(body)))
+    }
+
     /// Fills in or checks `apiVersion` and `kind`.
-    pub fn check_type(&self, object: &mut Value) -> Result<(), Status> {
+    pub fn check_type(&self, object: &mut Value, body: &[u8]) -> Result<(), Status> {
+        if object.is_null() {
+            *object = serde_json::json!({});
+        }
         let Value::Object(map) = object else {
-            return Err(Status::bad_request(
-                "the object provided is unrecognized (must be of type object): couldn't get version/kind",
-            ));
+            let wanted = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+            let why = format!("couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type {wanted}", json_type(object));
+            return Err(self.unrecognized(&why, body));
         };
+        if self.kind.custom().is_some() && !map.contains_key("kind") {
+            let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body));
+            return Err(self.unrecognized(&why, body));
+        }
         let expected = self.kind.api_version();
         match map.get("kind").and_then(Value::as_str).unwrap_or_default() {
             "" => drop(map.insert("kind".into(), (*self.kind.kind).into())),
             kind if *kind == *self.kind.kind => {}
             kind => {
                 let given = map.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-                return Err(Status::bad_request(format!(
-                    "{kind} in version \"{}\" cannot be handled as a {}: no kind {kind:?} is registered for version {given:?}",
-                    given.rsplit('/').next().unwrap_or_default(),
-                    self.kind.kind,
-                )));
+                return Err(self.unfit(kind, given));
             }
         }
         match map.get("apiVersion").and_then(Value::as_str).unwrap_or_default() {
             "" => drop(map.insert("apiVersion".into(), expected.into())),
             given if given == expected => {}
-            given => {
+            given if self.kind.custom().is_some() || atoll_builtin::kinds().iter().any(|info| atoll_meta::api_version(info.group, info.version) == given) => {
                 return Err(Status::bad_request(format!(
                     "the API version in the data ({given}) does not match the expected API version ({expected})"
                 )));
             }
+            given => return Err(self.unfit(&self.kind.kind, given)),
         }
         Ok(())
     }
 
+    /// 400 of an object that is of another kind.
+    fn unfit(&self, kind: &str, api_version: &str) -> Status {
+        let (group, version) = atoll_meta::split_api_version(api_version);
+        let why = if atoll_builtin::find_kind(group, version, kind).is_some() && group.is_empty() && self.kind.group.is_empty() {
+            format!("converting ({version}.{kind}) to (core.{}): unknown conversion", self.kind.kind)
+        } else {
+            format!("no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\"")
+        };
+        Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {}: {why}", self.kind.kind))
+    }
+
+    /// 422 of a patch that does not leave an object of the kind.
+    pub fn unfit_patch(&self, object: &Value, why: &str) -> Status {
+        let error = atoll_meta::FieldError::invalid(atoll_meta::FieldPath::new("patch"), object.to_string(), why);
+        Status::invalid("", "", "", &[error])
+    }
+
     /// Checks types, deals with unknown and repeated fields, applies defaults. `text` is given where
-    /// faults are told in the order of the text, `from` is the patch the object comes from.
-    pub fn conform(&self, object: &mut Value, faults: Vec<String>, text: Option<&[u8]>, from: &str) -> Result<(), Status> {
+    /// faults are told in the order of the text, `patched` says that the object comes from a patch.
+    pub fn conform(&self, object: &mut Value, faults: Vec<String>, text: Option<&[u8]>, patched: bool) -> Result<(), Status> {
         let validation = self.query.field_validation()?;
         let mut problems = faults;
+        let mistyped = |object: &Value, error: String| {
+            if patched {
+                return self.unfit_patch(object, &error);
+            }
+            let (kind, version) = (&self.kind.kind, &self.kind.version);
+            Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {error}"))
+        };
         let unknown = match self.kind.custom() {
-            Some(custom) => custom.prune(object),
+            Some(custom) => {
+                if let Some(error) = metadata_fault(object) {
+                    return Err(mistyped(object, error));
+                }
+                custom.prune(object)
+            }
             None => {
                 let typed = self.kind.typed().ok_or_else(|| Status::internal("kind without schema"))?;
                 if let Some(error) = atoll_schema::type_errors(object, typed) {
-                    return Err(Status::bad_request(format!(
-                        "{} in version \"{}\" cannot be handled as a {}: {error}",
-                        self.kind.kind, self.kind.version, self.kind.kind
-                    )));
+                    return Err(mistyped(object, error));
                 }
                 atoll_schema::drop_unknown(object, typed)
             }
@@ -125,8 +187,8 @@ impl Call {
         if !problems.is_empty() {
             match validation {
                 FieldValidation::Ignore => {}
-                FieldValidation::Warn => problems.into_iter().for_each(|problem| self.warn(problem)),
-                FieldValidation::Strict if from.is_empty() => {
+                FieldValidation::Warn => problems.into_iter().for_each(|problem| self.warn(told(&problem))),
+                FieldValidation::Strict if !patched => {
                     return Err(Status::bad_request(format!(
                         "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
                         self.kind.kind,
@@ -136,13 +198,7 @@ impl Call {
                     )));
                 }
                 FieldValidation::Strict => {
-                    let value = format!("{from}");
-                    return Err(self.kind.invalid_field(
-                        &self.target.name,
-                        "patch",
-                        value,
-                        &format!("strict decoding error: {}", problems.join(", ")),
-                    ));
+                    return Err(self.unfit_patch(object, &format!("strict decoding error: {}", problems.join(", "))));
                 }
             }
         }
@@ -158,13 +214,28 @@ impl Call {
         match self.kind.custom() {
             Some(custom) => custom.default(object),
             None => {
+                if self.is_definition() {
+                    crate::crd::default_names(object);
+                }
                 let now = self.timestamp();
                 atoll_builtin::strategy::default(&self.strategy(&now), object);
                 if let crate::kind::Source::Builtin(info) = &self.kind.source {
                     // Equal objects must have equal bytes, whichever client wrote them.
-                    atoll_builtin::canonical(&atoll_builtin::storage_kind(info).type_name, object);
+                    atoll_builtin::canonical(&crate::kind::stored(info).type_name, object);
                 }
             }
         }
     }
+}
+
+/// A fault as a warning tells it: without the parser's own heading.
+pub fn told(fault: &str) -> String {
+    fault.strip_prefix("yaml: unmarshal errors:\n  ").unwrap_or(fault).to_owned()
+}
+
+/// What is wrong with the types of an object's metadata, which no schema of a custom kind describes.
+fn metadata_fault(object: &Value) -> Option<String> {
+    let types = atoll_builtin::types();
+    let schema = types.get("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")?;
+    atoll_schema::type_errors(object.get("metadata")?, atoll_schema::Typed::new(types, schema))
 }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use atoll_meta::api_version;
+use atoll_meta::{Status, api_version};
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, VARY};
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Method, Response};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
 
@@ -84,7 +84,7 @@ impl Resource {
         if !self.categories.is_empty() {
             own["categories"] = json!(self.categories);
         }
-        if self.verbs.iter().any(|verb| verb == "list") {
+        if self.verbs.iter().any(|verb| verb == "watch") {
             own["storageVersionHash"] = storage_hash(group, version, &self.kind).into();
         }
         let mut all = vec![own];
@@ -105,7 +105,7 @@ impl Resource {
     fn aggregated(&self, group: &str, version: &str) -> Value {
         let mut own = json!({
             "resource": self.plural,
-            "responseKind": {"group": group, "version": version, "kind": self.kind},
+            "responseKind": response_kind(group, version, &self.kind),
             "scope": if self.namespaced { "Namespaced" } else { "Cluster" },
             "singularResource": self.singular,
             "verbs": self.verbs,
@@ -121,12 +121,17 @@ impl Resource {
                 .subresources
                 .iter()
                 .map(|(name, group, version, kind, verbs)| {
-                    json!({"subresource": name, "responseKind": {"group": group, "version": version, "kind": kind}, "verbs": verbs})
+                    json!({"subresource": name, "responseKind": response_kind(group, version, kind), "verbs": verbs})
                 })
                 .collect();
         }
         own
     }
+}
+
+/// The core version goes without saying here, as in the original.
+fn response_kind(group: &str, version: &str, kind: &str) -> Value {
+    json!({"group": group, "version": if group.is_empty() { "" } else { version }, "kind": kind})
 }
 
 /// Eight bytes that change when the storage version does; migration tools compare them.
@@ -193,9 +198,22 @@ pub fn priority(version: &str) -> (u8, u64, u64) {
 }
 
 /// Answers a discovery path, or `None` if it is none.
-pub fn answer(hub: &Hub, instance: &Instance, path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
+pub fn answer(hub: &Hub, instance: &Instance, path: &str, method: &Method, headers: &HeaderMap) -> Option<Result<Response<Body>, Status>> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    match parts.as_slice() {
+    let found = document(hub, instance, &parts, headers)?;
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return Some(Err(crate::service::unknown_method()));
+    }
+    let aggregated = matches!(parts.as_slice(), ["api" | "apis"]) && wants_aggregated(headers);
+    if !aggregated && !crate::negotiate::accepts_plain(headers) {
+        return Some(Err(crate::negotiate::no_representation()));
+    }
+    Some(Ok(found))
+}
+
+fn document(hub: &Hub, instance: &Instance, parts: &[&str], headers: &HeaderMap) -> Option<Response<Body>> {
+    match parts {
+        [] => Some(json(200, &json!({"paths": paths(hub, instance)}))),
         ["api"] if wants_aggregated(headers) => Some(aggregated(hub, instance, headers, true)),
         ["apis"] if wants_aggregated(headers) => Some(aggregated(hub, instance, headers, false)),
         ["api"] => Some(json(
@@ -222,12 +240,23 @@ pub fn answer(hub: &Hub, instance: &Instance, path: &str, headers: &HeaderMap) -
     }
 }
 
+/// What can be asked for, as `/` tells.
+fn paths(hub: &Hub, instance: &Instance) -> Vec<String> {
+    let mut all: Vec<String> = ["/api", "/api/v1", "/apis", "/apis/", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openid/v1/jwks", "/readyz", "/version", "/.well-known/openid-configuration"].map(str::to_owned).into();
+    for group in groups(hub, instance).iter().filter(|group| !group.name.is_empty()) {
+        all.push(format!("/apis/{}", group.name));
+        all.extend(group.versions.iter().map(|version| format!("/apis/{}/{}", group.name, version.name)));
+    }
+    all.sort();
+    all
+}
+
 fn resource_list(hub: &Hub, instance: &Instance, group: &str, version: &str) -> Option<Response<Body>> {
     let groups = groups(hub, instance);
     let found = groups.iter().find(|known| known.name == group)?.versions.iter().find(|known| known.name == version)?;
-    let mut resources: Vec<Value> =
-        found.resources.iter().flat_map(|resource| resource.legacy(group, version)).collect();
-    resources.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    let mut sorted: Vec<&Resource> = found.resources.iter().collect();
+    sorted.sort_by(|a, b| a.plural.cmp(&b.plural));
+    let resources: Vec<Value> = sorted.iter().flat_map(|resource| resource.legacy(group, version)).collect();
     let mut list = json!({"kind": "APIResourceList", "groupVersion": api_version(group, version), "resources": resources});
     if !group.is_empty() {
         list["apiVersion"] = "v1".into();
@@ -275,7 +304,7 @@ fn aggregated(hub: &Hub, instance: &Instance, headers: &HeaderMap, core: bool) -
                     json!({"version": version.name, "freshness": "Current", "resources": resources})
                 })
                 .collect();
-            let metadata = if core { json!({"creationTimestamp": null}) } else { json!({"name": group.name, "creationTimestamp": null}) };
+            let metadata = if core { json!({}) } else { json!({"name": group.name}) };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();

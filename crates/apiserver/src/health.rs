@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::body::Body;
 use crate::hub::Hub;
 use crate::query::Query;
-use crate::respond::response;
+use crate::respond::{response, text};
 
 /// Answers a health or version path, or `None` if it is none.
 pub fn answer(hub: &Hub, path: &str, query: Option<&str>) -> Option<Response<Body>> {
@@ -41,12 +41,12 @@ fn checks(hub: &Hub, endpoint: &str, one: Option<&str>, query: &Query) -> Option
     }
     if let Some(one) = one {
         let (_, ok) = all.iter().find(|(name, _)| *name == one)?;
-        return Some(text(if *ok { 200 } else { 500 }, if *ok { "ok".into() } else { format!("internal server error: {one} failed\n") }));
+        return Some(response(if *ok { 200 } else { 500 }, "text/plain; charset=utf-8", if *ok { "ok".to_owned() } else { format!("internal server error: {one} failed\n") }));
     }
     all.retain(|(name, _)| !query.all("exclude").any(|excluded| excluded == *name));
     let failed = all.iter().any(|(_, ok)| !ok);
     if !failed && query.get("verbose").is_none() {
-        return Some(text(200, "ok".into()));
+        return Some(text(200, "ok"));
     }
     let mut lines = String::new();
     for (name, ok) in &all {
@@ -54,8 +54,4 @@ fn checks(hub: &Hub, endpoint: &str, one: Option<&str>, query: &Query) -> Option
     }
     lines.push_str(&format!("{endpoint} check {}\n", if failed { "failed" } else { "passed" }));
     Some(text(if failed { 500 } else { 200 }, lines))
-}
-
-fn text(code: u16, body: String) -> Response<Body> {
-    response(code, "text/plain; charset=utf-8", body)
 }

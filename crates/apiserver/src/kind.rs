@@ -61,6 +61,8 @@ pub struct Kind {
     pub verbs: Vec<Box<str>>,
     /// Its subresources.
     pub subresources: Vec<Sub>,
+    /// The group under which objects are stored: not the own one where two groups show the same objects.
+    pub storage_group: Box<str>,
     /// The version in which objects are stored.
     pub storage_version: Box<str>,
     /// What JSON of an object begins with in this version.
@@ -71,7 +73,7 @@ pub struct Kind {
 
 impl Kind {
     fn builtin(info: &'static KindInfo) -> Self {
-        let storage = atoll_builtin::storage_kind(info);
+        let storage = stored(info);
         let boxed = |list: &[&str]| list.iter().map(|text| (*text).into()).collect();
         Self {
             group: info.group.into(),
@@ -95,6 +97,7 @@ impl Kind {
                     kind: sub.kind.into(),
                 })
                 .collect(),
+            storage_group: storage.group.into(),
             storage_version: storage.version.into(),
             prefix: prefix(info.group, info.version, info.kind),
             source: Source::Builtin(info),
@@ -108,7 +111,7 @@ impl Kind {
 
     /// `apiVersion` of stored objects.
     pub fn storage_api_version(&self) -> String {
-        api_version(&self.group, &self.storage_version)
+        api_version(&self.storage_group, &self.storage_version)
     }
 
     /// Whether a verb is answered.
@@ -175,9 +178,20 @@ impl Kind {
             }
     }
 
+    /// What to say of a field that is not selectable: kinds without fields of their own say it in other words.
+    pub fn not_selectable(&self, path: &str) -> String {
+        match &self.source {
+            Source::Builtin(_) if strategy::selectable(&self.group, &self.kind).is_empty() => {
+                format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+            }
+            _ => format!("field label not supported: {path}"),
+        }
+    }
+
     /// Whether objects must be converted by code to go from the stored to this version.
     pub fn converts(&self) -> bool {
-        self.version != self.storage_version && crate::convert::changes_shape(&self.group, &self.kind)
+        (self.version != self.storage_version || self.group != self.storage_group)
+            && crate::convert::changes_shape(&self.group, &self.kind)
     }
 
     /// Whether an object was stored under an older definition and may lack its defaults.
@@ -225,6 +239,14 @@ impl Kind {
     /// 422 about one field.
     pub fn invalid_field(&self, name: &str, path: &str, value: impl Into<Value>, detail: &str) -> Status {
         self.invalid(name, &[FieldError::invalid(FieldPath::new(path), value, detail)])
+    }
+}
+
+/// The kind as which objects are stored. The two groups of events show the same objects.
+pub fn stored(info: &'static KindInfo) -> &'static KindInfo {
+    match (info.group, info.kind) {
+        ("events.k8s.io", "Event") => atoll_builtin::find_kind("", "v1", "Event").unwrap_or(info),
+        _ => atoll_builtin::storage_kind(info),
     }
 }
 

@@ -64,10 +64,19 @@ pub struct Accept {
 pub struct Offer {
     /// Whether protobuf can be produced (not for custom resources).
     pub protobuf: bool,
-    /// Whether the answer is a list (or a watch), for the metadata form.
+    /// Whether the answer is a list, for the metadata form.
     pub list: bool,
+    /// Whether the answer is a watch, which takes the metadata form of one or of many.
+    pub watch: bool,
     /// Whether other forms than the object exist (not for reviews).
     pub forms: bool,
+}
+
+/// The encoding a failure is told in; there is always one.
+pub fn media(headers: &HeaderMap) -> Media {
+    let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let essence = |clause: &str| clause.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    header.split(',').find_map(|clause| Media::of(&essence(clause))).unwrap_or_default()
 }
 
 /// Picks the first acceptable clause.
@@ -81,17 +90,35 @@ pub fn accept(headers: &HeaderMap, offer: Offer) -> Result<Accept, Status> {
             return Ok(found);
         }
     }
-    Err(not_acceptable(offer))
+    let essence = |clause: &str| clause.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let known = header.split(',').any(|clause| Media::of(&essence(clause)).is_some());
+    // Encodings are told apart before forms, and by another voice.
+    Err(if known || !offer.protobuf { not_acceptable() } else { no_representation() })
 }
 
-/// The 406 of an Accept header nothing can satisfy.
-pub fn not_acceptable(offer: Offer) -> Status {
-    let mut types = vec!["application/json", "application/yaml"];
-    if offer.protobuf {
-        types.push("application/vnd.kubernetes.protobuf");
-    }
-    let message = format!("only the following media types are accepted: {}", types.join(", "));
-    Status::new(406, Reason::NotAcceptable, message)
+const ENCODINGS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// The 406 of a form nothing can satisfy.
+pub fn not_acceptable() -> Status {
+    Status::new(406, Reason::NotAcceptable, format!("only the following media types are accepted: {ENCODINGS}"))
+}
+
+/// The 406 of an encoding we do not write.
+pub fn no_representation() -> Status {
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {ENCODINGS}");
+    Status::new(406, Reason::NotAcceptable, message).about("", "", "")
+}
+
+/// Whether a document that exists only as it is may be sent.
+pub fn accepts_plain(headers: &HeaderMap) -> bool {
+    let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    header.trim().is_empty()
+        || header.split(',').any(|clause| {
+            let mut parts = clause.split(';').map(str::trim);
+            let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
+            let known = matches!(essence.as_str(), "*/*" | "application/*") || Media::of(&essence).is_some();
+            known && !parts.any(|part| part.starts_with("as="))
+        })
 }
 
 fn clause_accepts(clause: &str, offer: Offer) -> Option<Accept> {
@@ -122,6 +149,7 @@ fn clause_accepts(clause: &str, offer: Offer) -> Option<Accept> {
     }
     let form = match form {
         "Table" if media != Media::Protobuf => Form::Table,
+        "PartialObjectMetadata" | "PartialObjectMetadataList" if offer.watch => Form::Metadata,
         "PartialObjectMetadata" if !offer.list => Form::Metadata,
         "PartialObjectMetadataList" if offer.list => Form::Metadata,
         _ => return None,
@@ -162,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_first_acceptable_clause_wins() {
-        let built_in = Offer { protobuf: true, list: true, forms: true };
+        let built_in = Offer { protobuf: true, list: true, watch: false, forms: true };
         let custom = Offer { protobuf: false, ..built_in };
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         assert_eq!(pick(kubectl, built_in).unwrap().form, Form::Table);

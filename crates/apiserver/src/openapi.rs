@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 use atoll_builtin::openapi::{CustomKind, custom_document, document_at, document_paths};
-use atoll_meta::{Revision, Status};
+use atoll_meta::{Reason, Revision, Status};
 use atoll_schema::Schema;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, HeaderValue, LOCATION};
@@ -30,15 +30,20 @@ pub async fn answer(hub: &Hub, instance: &Instance, path: &str, query: Option<&s
         Ok(definitions) => definitions,
         Err(status) => return Some(Err(status)),
     };
+    if !acceptable(headers) {
+        return Some(Err(Status::new(406, Reason::NotAcceptable, "no known representation of the document is accepted")));
+    }
     if path == "/openapi/v2" {
         return Some(Ok(version_two(instance, &definitions, headers)));
     }
     let name = path.strip_prefix("/openapi/v3")?.trim_matches('/');
     if name.is_empty() {
-        return Some(Ok(tagged(index(instance, &definitions), "application/json", headers)));
+        let mut answer = tagged(index(instance, &definitions), "application/json", headers);
+        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        return Some(Ok(answer));
     }
     let Some(bytes) = document(instance, &definitions, name) else {
-        return Some(Ok(response(404, "text/plain; charset=utf-8", "404 page not found\n")));
+        return Some(Ok(response(404, "", Body::empty())));
     };
     let tag = document_tag(instance, &definitions, name).unwrap_or_default();
     let own = tag.trim_matches('"');
@@ -50,15 +55,23 @@ pub async fn answer(hub: &Hub, instance: &Instance, path: &str, query: Option<&s
         return Some(Ok(moved(&format!("{base}/openapi/v3/{name}?hash={own}"))));
     }
     let mut answer = tagged_as(&tag, || bytes, "application/json", headers);
-    if asked.is_some() {
-        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
-    }
+    let keep = if asked.is_some() { "public, immutable" } else { "no-cache, private" };
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(keep));
     Some(Ok(answer))
+}
+
+/// Whether JSON will do; also for those that would rather have it in protobuf.
+fn acceptable(headers: &HeaderMap) -> bool {
+    let accept = headers.get(http::header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("*/*");
+    accept.split(',').any(|clause| {
+        let essence = clause.split(';').next().unwrap_or_default().trim();
+        matches!(essence, "" | "*/*" | "application/*" | "application/json") || essence.contains("proto-openapi")
+    })
 }
 
 /// Where the document is that the caller has an old address of.
 fn moved(to: &str) -> Response<Body> {
-    let mut answer = response(301, "text/html; charset=utf-8", format!("<a href=\"{to}\">Moved Permanently</a>.\n\n"));
+    let mut answer = response(301, "application/json", format!("<a href=\"{to}\">Moved Permanently</a>.\n\n"));
     if let Ok(to) = HeaderValue::from_str(to) {
         answer.headers_mut().insert(LOCATION, to);
     }
@@ -86,7 +99,9 @@ fn version_two(instance: &Instance, definitions: &Definitions, headers: &HeaderM
     names.dedup();
     let custom: Vec<Bytes> = names.iter().filter_map(|name| document(instance, definitions, name)).collect();
     let tag = crate::openapi_v2::tag(&custom);
-    tagged_as(&tag, || crate::openapi_v2::document(&custom).into(), "application/json", headers)
+    let mut answer = tagged_as(&tag, || crate::openapi_v2::document(&custom).into(), "application/json", headers);
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    answer
 }
 
 /// Which documents there are, each with the hash of its content.

@@ -1,7 +1,7 @@
 //! Query parameters of resource requests.
 
 use atoll_meta::selector::{FieldSelector, LabelSelector};
-use atoll_meta::{Revision, Status};
+use atoll_meta::{FieldError, FieldPath, Revision, Status};
 
 /// How strictly unknown and duplicate fields are treated.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq)]
@@ -28,6 +28,8 @@ pub enum Match {
 #[derive(Clone, Debug, Default)]
 pub struct Query {
     pairs: Vec<(String, String)>,
+    /// What the parameters are called together: ListOptions, CreateOptions …
+    options: &'static str,
 }
 
 impl Query {
@@ -42,7 +44,40 @@ impl Query {
                 (decode(key), decode(value))
             })
             .collect();
-        Self { pairs }
+        Self { pairs, options: "ListOptions" }
+    }
+
+    /// The same parameters under the name they have for a verb.
+    #[must_use]
+    pub fn of(mut self, verb: crate::request::Verb) -> Self {
+        use crate::request::Verb;
+        self.options = match verb {
+            Verb::Create => "CreateOptions",
+            Verb::Update => "UpdateOptions",
+            Verb::Patch => "PatchOptions",
+            Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
+            _ => "ListOptions",
+        };
+        self
+    }
+
+    /// 422 about these parameters.
+    pub fn invalid(&self, faults: &[FieldError]) -> Status {
+        Status::invalid("meta.k8s.io", self.options, "", faults)
+    }
+
+    /// The field manager, if one is named.
+    pub fn field_manager(&self) -> Result<Option<&str>, Status> {
+        let Some(name) = self.get("fieldManager").filter(|name| !name.is_empty()) else { return Ok(None) };
+        let path = FieldPath::new("fieldManager");
+        if name.len() > 128 {
+            return Err(self.invalid(&[FieldError::too_long(path, 128)]));
+        }
+        if let Some((at, bad)) = name.char_indices().find(|(_, c)| c.is_control()) {
+            let why = format!("invalid character U+{:04X} (at position {at})", u32::from(bad));
+            return Err(self.invalid(&[FieldError::invalid(path, name, why)]));
+        }
+        Ok(Some(name))
     }
 
     /// The first value of a parameter.
@@ -96,11 +131,9 @@ impl Query {
         match self.get("resourceVersion") {
             None | Some("") => Ok(None),
             Some(text) => Revision::parse(text).map(Some).ok_or_else(|| {
-                Status::new(
-                    400,
-                    atoll_meta::Reason::BadRequest,
-                    format!("invalid resource version {text:?}: must be a decimal number"),
-                )
+                // The original's own answer; lists turn it into a 400.
+                let why = format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax");
+                Status::new(500, atoll_meta::Reason::Unknown, why)
             }),
         }
     }
@@ -111,17 +144,62 @@ impl Query {
             None | Some("") => Ok(None),
             Some("NotOlderThan") => Ok(Some(Match::NotOlderThan)),
             Some("Exact") => Ok(Some(Match::Exact)),
-            Some(other) => Err(options_invalid(
-                "resourceVersionMatch",
-                &format!("Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\""),
-                "FieldValueNotSupported",
-            )),
+            Some(_) => Ok(None), // refused by the checks below
         }
+    }
+
+    /// Refuses combinations of list parameters that make no sense.
+    pub fn check_list(&self) -> Result<(), Status> {
+        let text = |key: &str| self.get(key).unwrap_or_default();
+        let (wanted, revision) = (text("resourceVersionMatch"), text("resourceVersion"));
+        let path = || FieldPath::new("resourceVersionMatch");
+        let mut faults = Vec::new();
+        if !wanted.is_empty() {
+            if revision.is_empty() {
+                faults.push(FieldError::forbidden(path(), "resourceVersionMatch is forbidden unless resourceVersion is provided"));
+            }
+            if !text("continue").is_empty() {
+                faults.push(FieldError::forbidden(path(), "resourceVersionMatch is forbidden when continue is provided"));
+            }
+            if !matches!(wanted, "Exact" | "NotOlderThan") {
+                let mut fault = FieldError::not_supported(path(), wanted, &[]);
+                fault.detail = "supported values: \"Exact\", \"NotOlderThan\", \"\"".into();
+                faults.push(fault);
+            }
+            if wanted == "Exact" && revision == "0" {
+                faults.push(FieldError::forbidden(path(), "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
+            }
+        }
+        if !text("sendInitialEvents").is_empty() {
+            faults.push(FieldError::forbidden(FieldPath::new("sendInitialEvents"), "sendInitialEvents is forbidden for list"));
+        }
+        if faults.is_empty() { Ok(()) } else { Err(self.invalid(&faults)) }
+    }
+
+    /// Refuses combinations of watch parameters that make no sense.
+    pub fn check_watch(&self) -> Result<(), Status> {
+        let text = |key: &str| self.get(key).unwrap_or_default();
+        let (wanted, initial) = (text("resourceVersionMatch"), !text("sendInitialEvents").is_empty());
+        let path = || FieldPath::new("resourceVersionMatch");
+        let mut faults = Vec::new();
+        if initial && wanted != "NotOlderThan" {
+            faults.push(FieldError::forbidden(path(), "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+        }
+        if !wanted.is_empty() {
+            if !initial {
+                let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                faults.push(FieldError::forbidden(path(), why));
+            }
+            if wanted != "NotOlderThan" {
+                faults.push(FieldError::not_supported(path(), wanted, &["NotOlderThan"]));
+            }
+        }
+        if faults.is_empty() { Ok(()) } else { Err(self.invalid(&faults)) }
     }
 
     /// Whether nothing may be stored.
     pub fn dry_run(&self) -> Result<bool, Status> {
-        dry_run(self.all("dryRun"))
+        dry_run(self.options, self.all("dryRun"))
     }
 
     /// How strictly to treat unknown fields.
@@ -130,37 +208,26 @@ impl Query {
             None | Some("" | "Warn") => Ok(FieldValidation::Warn),
             Some("Ignore") => Ok(FieldValidation::Ignore),
             Some("Strict") => Ok(FieldValidation::Strict),
-            Some(other) => Err(options_invalid(
-                "fieldValidation",
-                &format!("Unsupported value: {other:?}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""),
-                "FieldValueNotSupported",
-            )),
+            Some(other) => {
+                let path = FieldPath::new("fieldValidation");
+                Err(self.invalid(&[FieldError::not_supported(path, other, &["", "Ignore", "Strict", "Warn"])]))
+            }
         }
     }
 }
 
 /// Checks the values of `dryRun`, from the query or a body.
-pub fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, Status> {
+pub fn dry_run<'a>(options: &str, values: impl Iterator<Item = &'a str>) -> Result<bool, Status> {
     let mut dry = false;
-    for value in values.filter(|value| !value.is_empty()) {
-        if value != "All" {
-            let message = format!("Unsupported value: {value:?}: supported values: \"All\"");
-            return Err(options_invalid("dryRun", &message, "FieldValueNotSupported"));
+    let values: Vec<&str> = values.filter(|value| !value.is_empty()).collect();
+    for value in &values {
+        if *value != "All" {
+            let error = FieldError::not_supported(FieldPath::new("dryRun"), values, &["All"]);
+            return Err(Status::invalid("meta.k8s.io", options, "", &[error]));
         }
         dry = true;
     }
     Ok(dry)
-}
-
-/// A 422 about request options rather than about the object.
-pub fn options_invalid(field: &str, message: &str, reason: &str) -> Status {
-    Status::new(
-        422,
-        atoll_meta::Reason::Invalid,
-        format!("ListOptions.meta.k8s.io \"\" is invalid: {field}: {message}"),
-    )
-    .about("meta.k8s.io", "ListOptions", "")
-    .cause(reason, message, field)
 }
 
 fn decode(text: &str) -> String {
@@ -195,7 +262,7 @@ mod tests {
         assert_eq!(query.number("limit").unwrap(), Some(5));
         assert!(query.flag("watch"));
         assert!(query.dry_run().unwrap());
-        assert!(Query::parse(Some("dryRun=maybe")).dry_run().is_err());
+        assert!(Query::parse(Some("dryRun=maybe")).of(crate::request::Verb::Create).dry_run().is_err());
         assert!(Query::parse(Some("resourceVersion=x")).revision().is_err());
     }
 }

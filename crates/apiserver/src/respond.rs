@@ -43,10 +43,22 @@ pub fn encode(media: Media, tree: &Value) -> Result<Vec<u8>, Status> {
     }
 }
 
-/// The answer that reports a failure.
-pub fn failure(status: &Status) -> Response<Body> {
-    let mut answer = json(status.code, &status.to_value());
+/// A text that browsers must not take for anything else.
+pub fn text(code: u16, body: impl Into<Body>) -> Response<Body> {
+    let mut answer = response(code, "text/plain; charset=utf-8", body);
     answer.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    answer
+}
+
+/// The answer that reports a failure in JSON.
+pub fn failure(status: &Status) -> Response<Body> {
+    failure_as(status, Media::Json)
+}
+
+/// The answer that reports a failure in the encoding the client asked for.
+pub fn failure_as(status: &Status, media: Media) -> Response<Body> {
+    let value = status.to_value();
+    let mut answer = tree(status.code, media, &value).unwrap_or_else(|_| json(status.code, &value));
     if let Some(details) = &status.details
         && details.retry_after_seconds > 0
     {

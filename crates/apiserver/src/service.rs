@@ -22,7 +22,7 @@ use crate::identity::Identity;
 use crate::instance::Instance;
 use crate::query::Query;
 use crate::request::{Place, RequestInfo, Target, Verb, split_instance};
-use crate::respond::{failure, response};
+use crate::respond::{failure_as, text};
 use crate::{discovery, health, openapi, subresource};
 
 /// How long a request may take that is not a watch or a stream.
@@ -69,9 +69,15 @@ where
 /// Answers a request; every failure becomes a Status.
 pub async fn handle(hub: Arc<Hub>, request: Request<Incoming>) -> Response<Body> {
     let audit = request.headers().get("audit-id").cloned();
+    let media = crate::negotiate::media(request.headers());
     let mut answer = match route(hub, request).await {
         Ok(answer) => answer,
-        Err(status) => failure(&status),
+        Err(Refusal::Failed(status)) => failure_as(&status, media),
+        Err(Refusal::Denied(status)) => {
+            let mut answer = failure_as(&status, media);
+            answer.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+            answer
+        }
     };
     let id = audit.or_else(|| HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).ok());
     if let Some(id) = id {
@@ -80,14 +86,28 @@ pub async fn handle(hub: Arc<Hub>, request: Request<Incoming>) -> Response<Body>
     answer
 }
 
-async fn route(hub: Arc<Hub>, mut request: Request<Incoming>) -> Result<Response<Body>, Status> {
+/// Why a request is not carried out.
+enum Refusal {
+    /// The caller may not.
+    Denied(Status),
+    /// It cannot be done.
+    Failed(Status),
+}
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self::Failed(status)
+    }
+}
+
+async fn route(hub: Arc<Hub>, mut request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
     let full = request.uri().path().to_owned();
     let (name, path) = split_instance(&full).unwrap_or(("root", &full));
     let Some(instance) = hub.instance(name) else {
         // Only administrators of the hub may learn which instances exist.
         let identity = auth::identify(&hub, &hub.root(), &mut request).await?;
         let known = identity.is_master().then(|| Status::not_found("atoll.io", "instances", name));
-        return Err(known.unwrap_or_else(Status::unauthorized));
+        return Err(known.unwrap_or_else(Status::unauthorized).into());
     };
     let path = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
     let identity = auth::identify(&hub, &instance, &mut request).await?;
@@ -96,21 +116,20 @@ async fn route(hub: Arc<Hub>, mut request: Request<Incoming>) -> Result<Response
     let info = RequestInfo::parse(request.method(), &path, query.flag("watch"), pinned.as_deref());
     match info.place {
         Place::Url => {
-            authorize_url(&hub, &instance, &identity, info.verb, &path).await?;
+            authorize_url(&hub, &instance, &identity, info.verb, &path).await.map_err(Refusal::Denied)?;
             if let Some(answer) = auth::public_documents(&hub, &instance, &path).await {
-                return answer;
+                return Ok(answer?);
             }
-            url(&hub, &instance, &path, request).await
+            Ok(url(&hub, &instance, &path, request).await?)
         }
         Place::Resource(target) => {
-            let target = if pinned.is_some() && target.subresource.is_empty() && matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
-                authorize(&hub, &instance, &identity, info.verb, &target).await?;
-                Target { name: String::new(), ..target }
-            } else {
-                authorize(&hub, &instance, &identity, info.verb, &target).await?;
-                target
+            authorize(&hub, &instance, &identity, info.verb, &target).await.map_err(Refusal::Denied)?;
+            let collection = matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
+            let target = match pinned {
+                Some(_) if target.subresource.is_empty() && collection => Target { name: String::new(), ..target },
+                _ => target,
             };
-            resource(hub, instance, identity, info.verb, target, query, path, request).await
+            Ok(resource(hub, instance, identity, info.verb, target, query.of(info.verb), path, request).await?)
         }
     }
 }
@@ -155,14 +174,54 @@ async fn url(hub: &Arc<Hub>, instance: &Arc<Instance>, path: &str, request: Requ
     if let Some(answer) = openapi::answer(hub, instance, path, request.uri.query(), &request.headers).await {
         return answer;
     }
-    if let Some(answer) = discovery::answer(hub, instance, path, &request.headers) {
-        return Ok(answer);
+    if let Some(answer) = discovery::answer(hub, instance, path, &request.method, &request.headers) {
+        return answer;
     }
-    Ok(page_not_found())
+    let mut parts = path.split('/').filter(|part| !part.is_empty());
+    match (parts.next(), parts.next()) {
+        (Some("api"), Some(_)) => Err(unknown_resource()),
+        (Some("apis"), Some(group)) if parts.next().is_some() && is_builtin_group(group) => Err(unknown_resource()),
+        _ => Ok(page_not_found()),
+    }
 }
 
 fn page_not_found() -> Response<Body> {
-    response(404, "text/plain; charset=utf-8", "404 page not found\n")
+    text(404, "404 page not found\n")
+}
+
+/// 404 of a path that no resource has.
+pub fn unknown_resource() -> Status {
+    Status::new(404, Reason::NotFound, "the server could not find the requested resource").about("", "", "")
+}
+
+/// 405 of a path that knows other methods.
+pub fn unknown_method() -> Status {
+    let message = "the server does not allow this method on the requested resource";
+    Status::new(405, Reason::MethodNotAllowed, message).about("", "", "")
+}
+
+fn is_builtin_group(group: &str) -> bool {
+    atoll_builtin::groups().iter().any(|known| known.name == group)
+}
+
+/// Whether objects can be addressed like this: in a namespace if they have one, else not.
+fn check_place(kind: &crate::kind::Kind, verb: Verb, method: &http::Method, target: &Target) -> Result<(), Status> {
+    let own_namespace = &*kind.plural == "namespaces" && kind.group.is_empty();
+    if !kind.namespaced && !target.namespace.is_empty() && !own_namespace {
+        return Err(unknown_resource());
+    }
+    if kind.namespaced && target.namespace.is_empty() && !target.name.is_empty() {
+        return Err(unknown_resource());
+    }
+    let without_namespace = kind.namespaced && target.namespace.is_empty() && verb == Verb::Create;
+    let odd = ![http::Method::GET, http::Method::POST, http::Method::PUT, http::Method::PATCH, http::Method::DELETE].contains(method);
+    if without_namespace || (odd && kind.custom().is_none()) {
+        return Err(unknown_method());
+    }
+    if verb == Verb::Watch && !kind.has_verb("watch") {
+        return Err(Status::method_not_allowed(&kind.group, &kind.plural, "watch"));
+    }
+    Ok(())
 }
 
 #[allow(clippy::too_many_arguments, reason = "one request, taken apart")]
@@ -186,15 +245,9 @@ async fn resource(
         return mount.handle(Visit { hub, instance, identity, target, path, request }).await;
     }
     let Some(kind) = instance.kind(&target.group, &target.version, &target.resource) else {
-        return Ok(page_not_found());
+        return if is_builtin_group(&target.group) { Err(unknown_resource()) } else { Ok(page_not_found()) };
     };
-    let own_namespace = &*kind.plural == "namespaces" && kind.group.is_empty();
-    if !kind.namespaced && !target.namespace.is_empty() && !own_namespace {
-        return Ok(page_not_found());
-    }
-    if kind.namespaced && target.namespace.is_empty() && (!target.name.is_empty() || verb == Verb::Create) {
-        return Ok(page_not_found());
-    }
+    check_place(&kind, verb, request.method(), &target)?;
     if !target.subresource.is_empty() {
         let key = (target.group.clone(), target.resource.clone(), target.subresource.clone());
         let connector = hub.connectors.read().get(&key).cloned().filter(|connector| connector.serves(&instance));
@@ -224,6 +277,9 @@ async fn resource(
         warnings: parking_lot::Mutex::default(),
         held: parking_lot::Mutex::default(),
     };
+    if let Some(text) = deprecation(&call.kind) {
+        call.warn(text);
+    }
     if verb == Verb::Watch {
         return call.watch().await;
     }
@@ -254,31 +310,31 @@ async fn read_body(hub: &Hub, verb: Verb, mut body: Incoming) -> Result<Bytes, S
     Ok(if pieces.len() == 1 { pieces.swap_remove(0) } else { pieces.concat().into() })
 }
 
-async fn dispatch(call: &Call, verb: Verb, body: &[u8]) -> Result<Response<Body>, Status> {
-    if let Some(custom) = call.kind.custom()
-        && let Some(text) = &custom.deprecation
-    {
-        call.warn(text.clone());
+/// What to tell users of a kind that will go.
+fn deprecation(kind: &crate::kind::Kind) -> Option<String> {
+    match (kind.custom(), &*kind.group, &*kind.kind) {
+        (Some(custom), ..) => custom.deprecation.clone(),
+        (None, "", "Endpoints") => Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".into()),
+        (None, "", "ComponentStatus") => Some("v1 ComponentStatus is deprecated in v1.19+".into()),
+        _ => None,
     }
+}
+
+async fn dispatch(call: &Call, verb: Verb, body: &[u8]) -> Result<Response<Body>, Status> {
     if !call.target.subresource.is_empty() {
         return subresource::dispatch(call, verb, body).await;
     }
     if auth::is_review(&call.kind) {
         return auth::review(call, verb, body).await;
     }
-    if !call.kind.has_verb(verb.as_str()) {
-        return Err(Status::method_not_allowed(&call.kind.group, &call.kind.plural, verb.as_str()));
+    let named = !call.target.name.is_empty();
+    if !call.kind.has_verb(verb.as_str()) || (named && verb == Verb::Create) || (!named && matches!(verb, Verb::Update | Verb::Patch)) {
+        return Err(unknown_method());
     }
     match verb {
-        Verb::Create if !call.target.name.is_empty() => {
-            Err(Status::method_not_allowed(&call.kind.group, &call.kind.plural, "create"))
-        }
         Verb::Create => call.create(body).await,
         Verb::Get => call.get().await,
         Verb::List => call.list().await,
-        Verb::Update if call.target.name.is_empty() => {
-            Err(Status::method_not_allowed(&call.kind.group, &call.kind.plural, "update"))
-        }
         Verb::Update => call.update("", body).await,
         Verb::Patch => call.patch("", body).await,
         Verb::Delete => call.delete(body).await,

@@ -13,10 +13,13 @@ use crate::request::Verb;
 pub async fn dispatch(call: &Call, verb: Verb, body: &[u8]) -> Result<Response<Body>, Status> {
     let sub = call.target.subresource.clone();
     let Some(known) = call.kind.sub(&sub) else {
-        return Err(Status::new(404, atoll_meta::Reason::NotFound, "the server could not find the requested resource"));
+        return Err(match call.kind.custom() {
+            Some(_) => call.not_found(),
+            None => crate::service::unknown_resource(),
+        });
     };
     if !known.verbs.iter().any(|own| **own == *verb.as_str()) {
-        return Err(Status::method_not_allowed(&call.kind.group, &call.kind.plural, verb.as_str()));
+        return Err(crate::service::unknown_method());
     }
     match (sub.as_str(), verb) {
         ("scale", Verb::Get) => call.get_scale().await,
@@ -118,6 +121,10 @@ async fn bind(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
 async fn evict(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
     let media = crate::negotiate::content(&call.headers)?;
     let (eviction, _) = crate::decode::parse(media, body)?;
+    let named = eviction["metadata"]["name"].as_str().unwrap_or_default();
+    if !named.is_empty() && named != call.target.name {
+        return Err(Status::bad_request("name in URL does not match name in Eviction object"));
+    }
     let options: DeleteOptions =
         serde_json::from_value(eviction["deleteOptions"].clone()).unwrap_or_default();
     crate::disruption::check(call).await?;

@@ -26,7 +26,9 @@ impl Call {
             None | Some("" | "Metadata") => Ok(Include::Metadata),
             Some("None") => Ok(Include::None),
             Some("Object") => Ok(Include::Object),
-            Some(other) => Err(Status::bad_request(format!("unrecognized includeObject value: {other:?}"))),
+            Some(other) => Err(Status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+            ))),
         }
     }
 }
@@ -46,15 +48,15 @@ pub fn columns(call: &Call) -> Value {
 }
 
 /// The row of an object.
-pub fn row(call: &Call, object: &Value, include: Include) -> Value {
+pub fn row(call: &Call, object: &Value, include: Include, beta: bool) -> Value {
     let now = call.hub.now().as_second();
     let cells = match &call.kind.source {
         Source::Builtin(_) => print::cells(&call.kind.group, &call.kind.kind, object, now),
         Source::Custom(custom) => custom.cells(object, now),
     };
     match include {
-        Include::None => json!({"cells": cells}),
-        Include::Metadata => json!({"cells": cells, "object": partial(object, false)}),
+        Include::None => json!({"cells": cells, "object": null}),
+        Include::Metadata => json!({"cells": cells, "object": partial(object, beta)}),
         Include::Object => json!({"cells": cells, "object": object}),
     }
 }
@@ -68,5 +70,5 @@ pub fn table(metadata: Value, columns: Value, rows: Vec<Value>, beta: bool) -> V
 /// The table of a single object.
 pub fn of_one(call: &Call, object: &Value, beta: bool) -> Result<Value, Status> {
     let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-    Ok(table(metadata, columns(call), vec![row(call, object, call.include()?)], beta))
+    Ok(table(metadata, columns(call), vec![row(call, object, call.include()?, beta)], beta))
 }

@@ -105,7 +105,8 @@ pub fn leave_at(taints: &[Taint], tolerations: &[Toleration], now: Timestamp) ->
     earliest
 }
 
-fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+/// Whether a toleration bears a taint.
+pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let same = |given: &Option<String>, own: &str| given.as_deref().is_none_or(|given| given.is_empty() || given == own);
     let value = taint.value.as_deref().unwrap_or_default();
     same(&toleration.effect, &taint.effect)

@@ -85,6 +85,10 @@ impl Executor {
         let outcome = tokio::time::timeout(DEADLINE, self.apply(&task)).await;
         let outcome = outcome.unwrap_or_else(|_| Err(Status::timeout(format!("member {} does not answer", member.name), 1)));
         self.tell(&task, outcome.as_ref()).await?;
+        if task.gvk.kind == "CustomResourceDefinition" && outcome.is_ok() {
+            // What it defines may be wanted next.
+            member.rediscover.notify_one();
+        }
         let observed = outcome.inspect_err(|_| member.handle(&task.name, None))?;
         member.handle(&task.name, observed.and_then(|observed| handled(&task, &observed)));
         Ok(None)

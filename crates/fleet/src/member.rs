@@ -1,6 +1,7 @@
 //! The ways to the members, each with its own queue of works.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -8,9 +9,11 @@ use atoll_api::words::label;
 use atoll_meta::{Gvr, Status};
 use atoll_runtime::{Change, Endpoint, Informer, Queue, Selection};
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{KindInfo, Kinds};
+use crate::summary::Summary;
 
 /// How long to wait for the first answer of a member.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -49,6 +52,12 @@ pub struct Member {
     pub kinds: Kinds,
     /// Names of works to carry out.
     pub queue: Queue<Arc<str>>,
+    /// Its nodes and pods, once they are known.
+    pub summary: Arc<Mutex<Summary>>,
+    /// Told when it may serve more kinds than before.
+    pub rediscover: Notify,
+    /// Whether its nodes and pods are known.
+    pub counted: AtomicBool,
     /// What the way was made from; another value means another way.
     pub origin: String,
     watched: Mutex<HashMap<Gvr, Arc<Informer>>>,
@@ -78,6 +87,9 @@ impl Member {
             kinds: Kinds::new(endpoint.clone()),
             endpoint,
             queue: Queue::default(),
+            summary: Arc::default(),
+            rediscover: Notify::new(),
+            counted: AtomicBool::new(false),
             origin,
             watched: Mutex::default(),
             written: Mutex::default(),

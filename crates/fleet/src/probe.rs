@@ -1,6 +1,7 @@
 //! How a member is: asked in intervals, told in the status of its Cluster.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use atoll_api::cluster::{Cluster, ClusterStatus};
@@ -107,21 +108,23 @@ impl Prober {
     }
 
     async fn watch_over(&self) {
-        let (summary, changed) = (Arc::new(Mutex::new(Summary::default())), Arc::new(Notify::new()));
+        let (summary, changed) = (self.member.summary.clone(), Arc::new(Notify::new()));
         let followers = follow(&self.member.endpoint, &summary, &changed);
         let mut steady = Steady::default();
         let (mut turn, mut well) = (0_u32, false);
         loop {
-            let answer = steady.take(ask(&self.member.endpoint).await, self.threshold, Instant::now());
-            let is_well = answer == Answer::Well;
-            if is_well && !well {
-                (self.back)();
-            }
-            well = is_well;
-            let asks = is_well && turn.is_multiple_of(DISCOVERY);
+            let heard = ask(&self.member.endpoint).await;
+            let returns = heard == Answer::Well && !well;
+            well = heard == Answer::Well;
+            let asks = returns || (well && turn.is_multiple_of(DISCOVERY));
             if asks && let Err(status) = self.member.kinds.refresh().await {
                 tracing::debug!(member = %self.member.name, %status, "not discovered");
             }
+            // Works go on at once; only what is told of the member waits until it is sure.
+            if returns {
+                (self.back)();
+            }
+            let answer = steady.take(heard, self.threshold, Instant::now());
             if let Err(status) = self.tell(&answer, &summary, &followers).await {
                 tracing::debug!(member = %self.member.name, %status, "status not written");
             }
@@ -136,6 +139,11 @@ impl Prober {
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(next) => return,
+                () = self.member.rediscover.notified() => {
+                    tokio::time::sleep(PACE.min(self.interval) / 10).await;
+                    let _ = self.member.kinds.refresh().await;
+                    let _ = self.tell(answer, summary, followers).await;
+                }
                 () = changed.notified() => {
                     tokio::time::sleep(PACE.min(self.interval)).await;
                     if let Err(status) = self.tell(answer, summary, followers).await {
@@ -159,6 +167,7 @@ impl Prober {
             }
             enablements(&mut new, &self.member, (self.clock)());
             if followers.iter().all(Informer::is_synced) {
+                self.member.counted.store(true, Ordering::Release);
                 let summary = summary.lock();
                 new.node_summary = Some(summary.nodes());
                 new.resource_summary = Some(summary.resources(&cluster.spec.resource_models));

@@ -1,9 +1,11 @@
 //! Decides on bindings when something they depend on changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use atoll_api::policy::{ReplicaDivisionPreference, ReplicaSchedulingType};
 use atoll_meta::Status;
 
 use crate::binding::Binding;
@@ -19,14 +21,31 @@ pub fn settle(core: &Core, binding: &mut Binding) -> bool {
     let groups = binding.spec.workload_affinity_groups.clone().unwrap_or_default();
     let together = hosts(core, binding, &groups.affinity_group, |other| &other.affinity_group);
     let apart = hosts(core, binding, &groups.anti_affinity_group, |other| &other.anti_affinity_group);
+    let estimates = estimates(core, binding);
     let around = Surroundings {
         snapshot: &snapshot,
-        estimates: None,
+        estimates: estimates.as_ref(),
         affinity_hosts: together.as_ref(),
         anti_affinity_hosts: apart.as_ref(),
         now: core.now(),
     };
     decision::settle(binding, &around)
+}
+
+/// Room counted node by node in members we reach, where the division depends on it.
+fn estimates(core: &Core, binding: &Binding) -> Option<HashMap<Arc<str>, i32>> {
+    let strategy = binding.spec.placement.as_ref()?.replica_scheduling.as_ref()?;
+    let aggregated = strategy.replica_division_preference == Some(ReplicaDivisionPreference::Aggregated);
+    let dynamic = strategy.weight_preference.as_ref().is_some_and(|weights| weights.dynamic_weight.is_some());
+    if binding.spec.replicas <= 0 || strategy.replica_scheduling_type == ReplicaSchedulingType::Duplicated || !(aggregated || dynamic) {
+        return None;
+    }
+    let counted = core.members.list().into_iter().filter(|member| member.counted.load(Ordering::Acquire));
+    let room = counted.map(|member| {
+        let estimate = member.summary.lock().estimate(binding.spec.replica_requirements.as_ref());
+        (member.name.clone(), estimate)
+    });
+    Some(room.collect())
 }
 
 /// The clusters that host a group of workloads of the same namespace.

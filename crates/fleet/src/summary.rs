@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use atoll_api::Quantity;
 use atoll_api::cluster::{AllocatableModeling, NodeSummary, ResourceModel, ResourceSummary};
+use atoll_api::work::{NodeClaim, ReplicaRequirements};
 use atoll_meta::quantity::Quantity as Amount;
+use k8s_openapi::api::core::v1::{NodeSelectorTerm, Taint};
 use serde_json::Value;
 
 type Amounts = BTreeMap<String, Amount>;
@@ -13,6 +15,9 @@ type Amounts = BTreeMap<String, Amount>;
 struct Node {
     allocatable: Amounts,
     ready: bool,
+    labels: BTreeMap<String, String>,
+    taints: Vec<Taint>,
+    cordoned: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -56,13 +61,48 @@ fn subtract(sum: &mut Amounts, less: &Amounts) {
     sum.retain(|_, amount| !amount.is_zero());
 }
 
+/// Whether a pod with this claim may run on a node.
+fn fits(node: &Node, claim: Option<&NodeClaim>) -> bool {
+    let none = NodeClaim::default();
+    let claim = claim.unwrap_or(&none);
+    let bears = |taint: &Taint| claim.tolerations.iter().any(|toleration| crate::evict::tolerates(toleration, taint));
+    let selected = claim.node_selector.iter().all(|(key, value)| node.labels.get(key) == Some(value));
+    let terms = claim.hard_node_affinity.as_ref().map(|affinity| affinity.node_selector_terms.as_slice());
+    let term_fits = |term: &NodeSelectorTerm| {
+        term.match_fields.is_none() && term.match_expressions.iter().flatten().all(|requirement| {
+            let label = node.labels.get(&requirement.key);
+            let values = requirement.values.as_deref().unwrap_or_default();
+            let number = |text: Option<&String>| text.and_then(|text| text.parse::<i64>().ok());
+            match requirement.operator.as_str() {
+                "In" => label.is_some_and(|label| values.contains(label)),
+                "NotIn" => label.is_none_or(|label| !values.contains(label)),
+                "Exists" => label.is_some(),
+                "DoesNotExist" => label.is_none(),
+                "Gt" => number(label).zip(number(values.first())).is_some_and(|(own, limit)| own > limit),
+                "Lt" => number(label).zip(number(values.first())).is_some_and(|(own, limit)| own < limit),
+                _ => false,
+            }
+        })
+    };
+    selected
+        && terms.is_none_or(|terms| terms.iter().any(term_fits))
+        && node.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule").all(bears)
+}
+
 impl Summary {
     /// A node came or changed.
     pub fn put_node(&mut self, node: &Value) {
         let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
         let ready = conditions.into_iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
         let name = node["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        self.nodes.insert(name, Node { allocatable: read(&node["status"]["allocatable"]), ready });
+        let node = Node {
+            allocatable: read(&node["status"]["allocatable"]),
+            ready,
+            labels: serde_json::from_value(node["metadata"]["labels"].clone()).unwrap_or_default(),
+            taints: serde_json::from_value(node["spec"]["taints"].clone()).unwrap_or_default(),
+            cordoned: node["spec"]["unschedulable"] == true,
+        };
+        self.nodes.insert(name, node);
     }
 
     /// A node is gone.
@@ -128,6 +168,33 @@ impl Summary {
         }
     }
 
+    /// How many replicas its nodes have room for, node by node.
+    pub fn estimate(&self, requirements: Option<&ReplicaRequirements>) -> i32 {
+        let claim = requirements.and_then(|requirements| requirements.node_claim.as_ref());
+        let mut needs: Amounts = requirements
+            .into_iter()
+            .flat_map(|requirements| &requirements.resource_request)
+            .filter_map(|(name, amount)| Some((name.clone(), Amount::parse(&amount.0).ok()?)))
+            .filter(|(_, amount)| !amount.is_zero())
+            .collect();
+        needs.insert("pods".to_owned(), Amount::from_value(1));
+        let mut total = 0_i64;
+        for (name, node) in &self.nodes {
+            if !node.ready || node.cordoned || !fits(node, claim) {
+                continue;
+            }
+            let used = self.used.get(name);
+            let room = needs.iter().map(|(resource, need)| {
+                let whole = node.allocatable.get(resource).copied().unwrap_or(Amount::ZERO);
+                let taken = used.and_then(|used| used.get(resource)).copied().unwrap_or(Amount::ZERO);
+                let left = whole.checked_sub(taken).filter(|left| !left.is_negative()).unwrap_or(Amount::ZERO);
+                left.checked_div(*need).unwrap_or(0)
+            });
+            total = total.saturating_add(room.min().unwrap_or(0));
+        }
+        i32::try_from(total).unwrap_or(i32::MAX)
+    }
+
     /// How many nodes fall into each grade by what they have left.
     fn grades(&self, models: &[ResourceModel]) -> Vec<AllocatableModeling> {
         let mut counts = vec![0_i64; models.len()];
@@ -185,6 +252,35 @@ mod tests {
         summary.remove_node("b");
         let resources = summary.resources(&[]);
         assert_eq!((resources.allocatable["cpu"].0.as_str(), resources.allocated["cpu"].0.as_str()), ("4", "1"));
+    }
+
+    #[test]
+    fn room_is_counted_node_by_node() {
+        let mut summary = Summary::default();
+        let mut one = node("a", "4", "True");
+        one["metadata"]["labels"] = json!({"disk": "ssd"});
+        summary.put_node(&one);
+        let mut two = node("b", "3", "True");
+        two["spec"] = json!({"taints": [{"key": "gpu", "effect": "NoSchedule"}]});
+        summary.put_node(&two);
+        summary.put_node(&node("c", "64", "False"));
+        summary.put_pod("d/one", &pod("a", "500m", "Running"));
+        let need = |more: Value| -> ReplicaRequirements {
+            let mut all = json!({"resourceRequest": {"cpu": "2"}});
+            atoll_patch::merge_patch(&mut all, &more);
+            serde_json::from_value(all).unwrap()
+        };
+        for (requirements, expected) in [
+            (need(json!({})), 1),
+            (need(json!({"nodeClaim": {"tolerations": [{"key": "gpu", "operator": "Exists"}]}})), 2),
+            (need(json!({"nodeClaim": {"nodeSelector": {"disk": "hdd"}}})), 0),
+            (need(json!({"nodeClaim": {"hardNodeAffinity": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]}}})), 1),
+            (need(json!({"resourceRequest": {"cpu": "500m", "memory": "2Gi"}})), 4),
+            (need(json!({"resourceRequest": {"nvidia.com/gpu": "1"}})), 0),
+        ] {
+            assert_eq!(summary.estimate(Some(&requirements)), expected, "{requirements:?}");
+        }
+        assert_eq!(summary.estimate(None), 109, "without needs only pods count");
     }
 
     #[test]

@@ -43,7 +43,9 @@ impl NodeFacts {
 
     /// Whether the node is itself a virtual one, of whatever make.
     fn is_virtual(&self) -> bool {
-        let kind = |label: &str| self.labels.get(label).is_some_and(|kind| matches!(kind.as_str(), "external" | "vnode" | "eklet"));
+        let kind = |label: &str| {
+            self.labels.get(label).is_some_and(|kind| matches!(kind.as_str(), "external" | "vnode" | "eklet"))
+        };
         kind("node.kubernetes.io/instance-type")
             || kind("beta.kubernetes.io/instance-type")
             || self.labels.get("type").is_some_and(|kind| kind == "virtual-kubelet")
@@ -144,9 +146,11 @@ pub(crate) fn state(policy: &Policy, now: Timestamp, zone: &TimeZone) -> (State,
     if let Err(why) = check_policy(&policy.spec) {
         return (State::Invalid(why), None);
     }
-    let windows: Vec<Window> = policy.spec.time_windows.iter().filter_map(|window| Window::read(window, zone).ok()).collect();
+    let windows: Vec<Window> =
+        policy.spec.time_windows.iter().filter_map(|window| Window::read(window, zone).ok()).collect();
     let grace = SignedDuration::from_secs(i64::from(policy.spec.graceful_reclaim_period_seconds));
-    let state = if is_open(&windows, now) { State::Open } else { State::Closed { force: policy.spec.force_reclaim, grace } };
+    let state =
+        if is_open(&windows, now) { State::Open } else { State::Closed { force: policy.spec.force_reclaim, grace } };
     (state, next_edge(&windows, now))
 }
 
@@ -194,7 +198,9 @@ mod tests {
     #[test]
     fn outside_its_windows_a_node_is_lent_but_closed() {
         let spec = json!({"cluster": "b", "timeWindows": [{"start": "20:00", "end": "21:00"}], "forceReclaim": true, "gracefulReclaimPeriodSeconds": 5});
-        let Decision::Lent(loan) = decided(&node(json!({})), &policy(spec), "2026-01-05T12:00:00Z") else { panic!("not lent") };
+        let Decision::Lent(loan) = decided(&node(json!({})), &policy(spec), "2026-01-05T12:00:00Z") else {
+            panic!("not lent")
+        };
         assert_eq!(loan.state, State::Closed { force: true, grace: SignedDuration::from_secs(5) });
         assert_eq!(loan.next_edge, Some("2026-01-05T20:00:00Z".parse().unwrap()));
         assert_eq!(loan.amounts["cpu"].to_string(), "4");
@@ -203,7 +209,9 @@ mod tests {
     #[test]
     fn a_malformed_policy_takes_no_new_pods_and_evicts_nobody() {
         let spec = json!({"cluster": "b", "timeWindows": [{"start": "8", "end": "21:00"}], "forceReclaim": true});
-        let Decision::Lent(loan) = decided(&node(json!({})), &policy(spec), "2026-01-05T12:00:00Z") else { panic!("not lent") };
+        let Decision::Lent(loan) = decided(&node(json!({})), &policy(spec), "2026-01-05T12:00:00Z") else {
+            panic!("not lent")
+        };
         assert!(matches!(loan.state, State::Invalid(_)));
         assert_eq!(evict_at(&loan.state, None, Timestamp::UNIX_EPOCH), None);
     }

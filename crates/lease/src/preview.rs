@@ -43,10 +43,24 @@ pub struct Preview {
 }
 
 /// Tries a policy on nodes and their pods. `selector` is that of the binding.
-pub fn preview(policy: &Policy, selector: Option<&NodeSelector>, nodes: &[NodeFacts], pods: &[PodFacts], now: Timestamp, zone: &TimeZone) -> Preview {
+pub fn preview(
+    policy: &Policy,
+    selector: Option<&NodeSelector>,
+    nodes: &[NodeFacts],
+    pods: &[PodFacts],
+    now: Timestamp,
+    zone: &TimeZone,
+) -> Preview {
     let (state, next_edge) = crate::decide::state(policy, now, zone);
-    let mut preview =
-        Preview { nodes: Vec::new(), has: Amounts::new(), lends: Amounts::new(), state, next_edge, now, zone: zone.clone() };
+    let mut preview = Preview {
+        nodes: Vec::new(),
+        has: Amounts::new(),
+        lends: Amounts::new(),
+        state,
+        next_edge,
+        now,
+        zone: zone.clone(),
+    };
     for node in nodes {
         let own = pods.iter().filter(|pod| pod.node == node.name);
         let decision = decide((&policy.spec.cluster, selector), node, own, [policy], now, zone);
@@ -111,21 +125,34 @@ mod tests {
 
     #[test]
     fn a_preview_reads_as_one_sentence() {
-        let node = |name: &str| NodeFacts::of(&json!({"metadata": {"name": name, "labels": {"pool": "a"}}, "status": {"allocatable": {"cpu": "16", "memory": "32Gi", "pods": "110"}}}));
+        let node = |name: &str| {
+            NodeFacts::of(
+                &json!({"metadata": {"name": name, "labels": {"pool": "a"}}, "status": {"allocatable": {"cpu": "16", "memory": "32Gi", "pods": "110"}}}),
+            )
+        };
         let nodes = [node("a"), node("b"), node("c")];
         let text = |spec: serde_json::Value, now: &str| {
             let policy = Policy { spec: serde_json::from_value(spec).unwrap(), ..Policy::default() };
             preview(&policy, None, &nodes, &[], now.parse().unwrap(), &TimeZone::UTC).to_string()
         };
         let limits = json!([{"resource": "cpu", "percent": 25}, {"resource": "memory", "quantity": "8Gi"}]);
-        let spec = json!({"cluster": "b", "resourceLimits": limits, "timeWindows": [{"start": "20:00", "end": "07:59"}]});
-        assert_eq!(text(spec.clone(), "2026-01-05T12:00:00Z"), "this policy lends 12 of 48 CPU and 24Gi of 96Gi memory on 3 nodes, next window 20:00");
-        assert_eq!(text(spec, "2026-01-05T21:00:00Z"), "this policy lends 12 of 48 CPU and 24Gi of 96Gi memory on 3 nodes, now and until 08:00");
+        let spec =
+            json!({"cluster": "b", "resourceLimits": limits, "timeWindows": [{"start": "20:00", "end": "07:59"}]});
+        assert_eq!(
+            text(spec.clone(), "2026-01-05T12:00:00Z"),
+            "this policy lends 12 of 48 CPU and 24Gi of 96Gi memory on 3 nodes, next window 20:00"
+        );
+        assert_eq!(
+            text(spec, "2026-01-05T21:00:00Z"),
+            "this policy lends 12 of 48 CPU and 24Gi of 96Gi memory on 3 nodes, now and until 08:00"
+        );
         assert!(text(json!({"cluster": "b"}), "2026-01-05T21:00:00Z").ends_with("on 3 nodes, always"));
         let weekly = json!({"cluster": "b", "timeWindows": [{"start": "20:00", "end": "21:00", "days": ["saturday"]}]});
         assert!(text(weekly, "2026-01-05T12:00:00Z").ends_with("next window Saturday 20:00"));
         let wrong = json!({"cluster": "b", "timeWindows": [{"start": "20", "end": "21:00"}]});
-        assert!(text(wrong, "2026-01-05T12:00:00Z").starts_with("this policy lends nothing: spec.timeWindows[0].start"));
+        assert!(
+            text(wrong, "2026-01-05T12:00:00Z").starts_with("this policy lends nothing: spec.timeWindows[0].start")
+        );
         let none = json!({"cluster": "b", "nodeSelector": {"nodeSelectorTerms": [{}]}});
         assert_eq!(text(none, "2026-01-05T12:00:00Z"), "this policy lends nothing on 0 nodes, always");
     }

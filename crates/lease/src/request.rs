@@ -94,12 +94,28 @@ mod tests {
     fn requests_are_counted_as_the_scheduler_counts_them() {
         for (spec, expected, why) in [
             (json!({"containers": [container("1"), container("500m")]}), "1500m", "containers run together"),
-            (json!({"containers": [container("1")], "initContainers": [container("3"), container("2")]}), "3", "start-up runs one by one"),
+            (
+                json!({"containers": [container("1")], "initContainers": [container("3"), container("2")]}),
+                "3",
+                "start-up runs one by one",
+            ),
             (json!({"containers": [container("2")], "initContainers": [container("1")]}), "2", "the larger of both"),
-            (json!({"containers": [container("1")], "initContainers": [sidecar("1"), container("2")]}), "3", "a sidecar runs beside later start-up"),
-            (json!({"containers": [container("1")], "initContainers": [container("2"), sidecar("1")]}), "2", "but not beside earlier"),
+            (
+                json!({"containers": [container("1")], "initContainers": [sidecar("1"), container("2")]}),
+                "3",
+                "a sidecar runs beside later start-up",
+            ),
+            (
+                json!({"containers": [container("1")], "initContainers": [container("2"), sidecar("1")]}),
+                "2",
+                "but not beside earlier",
+            ),
             (json!({"containers": [container("1")], "overhead": {"cpu": "250m"}}), "1250m", "overhead is on top"),
-            (json!({"containers": [container("1")], "resources": {"requests": {"cpu": "4"}}}), "4", "the pod as a whole may state it"),
+            (
+                json!({"containers": [container("1")], "resources": {"requests": {"cpu": "4"}}}),
+                "4",
+                "the pod as a whole may state it",
+            ),
             (json!({"containers": [{"resources": {"limits": {"cpu": "2"}}}]}), "2", "a limit alone is a request"),
         ] {
             assert_eq!(cpu(spec), expected, "{why}");

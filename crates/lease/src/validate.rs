@@ -7,8 +7,7 @@ use jiff::tz::TimeZone;
 use crate::window::{Window, WindowError};
 
 /// What a policy may allow.
-const ALLOWED: [&str; 7] =
-    ["Privileged", "HostPath", "HostNetwork", "HostPID", "HostIPC", "Capabilities", "Priority"];
+const ALLOWED: [&str; 7] = ["Privileged", "HostPath", "HostNetwork", "HostPID", "HostIPC", "Capabilities", "Priority"];
 
 /// Everything that is wrong with a policy.
 pub fn check_spec(spec: &ResourceLeasingPolicySpec) -> Vec<FieldError> {
@@ -34,8 +33,12 @@ pub fn check_spec(spec: &ResourceLeasingPolicySpec) -> Vec<FieldError> {
         if let Some(quantity) = &limit.quantity {
             match Quantity::parse(&quantity.0) {
                 Ok(amount) if !amount.is_negative() => {}
-                Ok(_) => errors.push(FieldError::invalid(path.child("quantity"), quantity.0.clone(), "must not be negative")),
-                Err(error) => errors.push(FieldError::invalid(path.child("quantity"), quantity.0.clone(), error.to_string())),
+                Ok(_) => {
+                    errors.push(FieldError::invalid(path.child("quantity"), quantity.0.clone(), "must not be negative"))
+                }
+                Err(error) => {
+                    errors.push(FieldError::invalid(path.child("quantity"), quantity.0.clone(), error.to_string()))
+                }
             }
         }
     }
@@ -82,12 +85,30 @@ mod tests {
             (json!({"cluster": ""}), "spec.cluster"),
             (json!({"cluster": "b", "timeWindows": [{"start": "8:00", "end": "09:00"}]}), "spec.timeWindows[0].start"),
             (json!({"cluster": "b", "timeWindows": [{"start": "08:00", "end": "24:00"}]}), "spec.timeWindows[0].end"),
-            (json!({"cluster": "b", "timeWindows": [{"start": "08:00", "end": "09:00", "days": ["Mo"]}]}), "spec.timeWindows[0].days"),
-            (json!({"cluster": "b", "timeWindows": [{"start": "08:00", "end": "09:00", "timeZone": "x"}]}), "spec.timeWindows[0].timeZone"),
-            (json!({"cluster": "b", "resourceLimits": [{"resource": "cpu", "percent": 101}]}), "spec.resourceLimits[0].percent"),
-            (json!({"cluster": "b", "resourceLimits": [{"resource": "cpu", "percent": -1}]}), "spec.resourceLimits[0].percent"),
-            (json!({"cluster": "b", "resourceLimits": [{"resource": "", "percent": 1}]}), "spec.resourceLimits[0].resource"),
-            (json!({"cluster": "b", "resourceLimits": [{"resource": "cpu", "quantity": "-1"}]}), "spec.resourceLimits[0].quantity"),
+            (
+                json!({"cluster": "b", "timeWindows": [{"start": "08:00", "end": "09:00", "days": ["Mo"]}]}),
+                "spec.timeWindows[0].days",
+            ),
+            (
+                json!({"cluster": "b", "timeWindows": [{"start": "08:00", "end": "09:00", "timeZone": "x"}]}),
+                "spec.timeWindows[0].timeZone",
+            ),
+            (
+                json!({"cluster": "b", "resourceLimits": [{"resource": "cpu", "percent": 101}]}),
+                "spec.resourceLimits[0].percent",
+            ),
+            (
+                json!({"cluster": "b", "resourceLimits": [{"resource": "cpu", "percent": -1}]}),
+                "spec.resourceLimits[0].percent",
+            ),
+            (
+                json!({"cluster": "b", "resourceLimits": [{"resource": "", "percent": 1}]}),
+                "spec.resourceLimits[0].resource",
+            ),
+            (
+                json!({"cluster": "b", "resourceLimits": [{"resource": "cpu", "quantity": "-1"}]}),
+                "spec.resourceLimits[0].quantity",
+            ),
             (json!({"cluster": "b", "gracefulReclaimPeriodSeconds": -5}), "spec.gracefulReclaimPeriodSeconds"),
             (json!({"cluster": "b", "allow": ["Everything"]}), "spec.allow[0]"),
         ] {

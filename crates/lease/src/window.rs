@@ -81,7 +81,11 @@ impl Window {
     fn edges(&self, now: Timestamp) -> Vec<Timestamp> {
         let today = self.today(now);
         let dates = (-1..=AHEAD_DAYS).filter_map(|offset| today.checked_add(offset.days()).ok());
-        dates.filter_map(|date| self.on(date)).flat_map(|(opens, closes)| [opens, closes]).filter(|edge| *edge > now).collect()
+        dates
+            .filter_map(|date| self.on(date))
+            .flat_map(|(opens, closes)| [opens, closes])
+            .filter(|edge| *edge > now)
+            .collect()
     }
 }
 

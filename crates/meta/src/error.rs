@@ -199,7 +199,13 @@ impl Status {
 
     /// 422 with one cause per field; `kind` is the Kind, not the plural.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let mut texts: Vec<String> = Vec::with_capacity(errors.len());
+        for text in errors.iter().map(ToString::to_string) {
+            // The message tells each fault once, the causes tell all.
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let what = qualified(group, kind);
         let message = match texts.as_slice() {
             [] => format!("{what} \"{name}\" is invalid"),
@@ -208,7 +214,8 @@ impl Status {
         };
         let mut status = Self::new(422, Reason::Invalid, message).about(group, kind, name);
         for error in errors {
-            status = status.cause(error.kind.reason(), error.body(), error.path.as_str());
+            let field = if error.path.as_str().is_empty() { "<nil>" } else { error.path.as_str() };
+            status = status.cause(error.kind.reason(), error.body(), field);
         }
         status
     }

@@ -65,7 +65,7 @@ pub async fn claim_pods(world: &World, work: &Work, kind: Kind, parent: &Value, 
         } else if !leaving && !pod.head().deleting {
             let patch = json!({"metadata": {"uid": pod.head().uid, "ownerReferences": [{"$patch": "delete", "uid": uid}]}});
             let written = write::strategic(&world.manager, Kind::Pod, (namespace, pod.name()), &patch).await?;
-            world.expect(work, Kind::Pod, written.revision());
+            world.expect(work, written.revision());
         }
     }
     for pod in orphans {
@@ -74,7 +74,7 @@ pub async fn claim_pods(world: &World, work: &Work, kind: Kind, parent: &Value, 
         }
         let patch = json!({"metadata": {"uid": pod.head().uid, "ownerReferences": [controller_ref(kind, parent)]}});
         let written = write::strategic(&world.manager, Kind::Pod, (namespace, pod.name()), &patch).await?;
-        world.expect(work, Kind::Pod, written.revision());
+        world.expect(work, written.revision());
         pods.push(pod);
     }
     Ok(pods)

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use atoll_apiserver::Hub;
 use atoll_meta::Status;
-use atoll_runtime::{Endpoint, Informer, Selection, work};
+use atoll_runtime::{Endpoint, work};
 use jiff::SignedDuration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::controllers::{self, Again};
 use crate::fault::Fault;
+use crate::follow::Follower;
 use crate::kind::Kind;
 use crate::spec::Spec;
 use crate::world::{Task, Work, World};
-use crate::{kubelet, registry, route, scheduler};
+use crate::{kubelet, registry, scheduler};
 
 /// A running simulated cluster. It ends with its token.
 pub struct Sim {
@@ -31,13 +32,11 @@ impl Sim {
         registry::add(&world);
         kubelet::ensure_nodes(&world).await?;
         controllers::volume::ensure_class(&world).await?;
-        let informers: Vec<Informer> = Kind::ALL.into_iter().map(|kind| follow(&world, kind)).collect();
-        world.set_caches(informers.iter().map(|informer| informer.cache.clone()).collect());
-        for informer in &informers {
-            informer.synced().await;
-        }
+        let instance = world.hub.instance(name).ok_or_else(|| Status::not_found("atoll.io", "instances", name))?;
+        let follower = Follower::start(world.clone(), instance).await?;
         look_at_all(&world);
         let running = TaskTracker::new();
+        running.spawn(follower.run());
         let (inner, token) = (world.clone(), stop.clone());
         running.spawn(async move {
             let workers = inner.spec.workers.max(1);
@@ -47,8 +46,6 @@ impl Sim {
                 async move { reconcile(&world, &job).await }
             })
             .await;
-            // Informers end when they are dropped.
-            drop(informers);
         });
         running.close();
         Ok(Self { world, stop, running })
@@ -118,12 +115,6 @@ impl Drop for Sim {
         self.stop.cancel();
         registry::remove(&self.world);
     }
-}
-
-fn follow(world: &Arc<World>, kind: Kind) -> Informer {
-    let inner = world.clone();
-    let endpoint = world.manager.clone();
-    Informer::start(endpoint, kind.gvr().clone(), Selection::default(), move |change| route::changed(&inner, kind, &change))
 }
 
 /// Puts everything on the queue that is there when a cluster starts.

@@ -103,6 +103,12 @@ impl Kind {
         self.gvr().api_version()
     }
 
+    /// The kind whose objects are stored under this `resource.group`.
+    pub fn stored(resource: &str) -> Option<Self> {
+        let (plural, group) = resource.split_once('.')?;
+        TABLE.iter().position(|row| row.2 == plural && row.0 == group).map(|at| Self::ALL[at])
+    }
+
     /// The kind with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
@@ -118,6 +124,7 @@ mod tests {
         for (at, kind) in Kind::ALL.into_iter().enumerate() {
             assert_eq!(kind.index(), at);
             assert_eq!(Kind::named(kind.name()), Some(kind));
+            assert_eq!(Kind::stored(&format!("{}.{}", kind.gvr().resource, kind.gvr().group)), Some(kind));
         }
         assert_eq!(Kind::EndpointSlice.api_version(), "discovery.k8s.io/v1");
     }

@@ -1,7 +1,7 @@
 //! Simulated clusters: workload controllers, a scheduler and fake kubelets.
 //!
 //! ```text
-//! informers → World (caches, Book of pods and nodes) → Queue → controllers, scheduler, kubelets → writes
+//! log of the store → World (caches, Book of pods and nodes) → Queue → controllers, scheduler, kubelets → writes
 //! ```
 //!
 //! A simulated cluster is an instance of a hub with all of this running over its API, as in a
@@ -17,6 +17,7 @@ mod controllers;
 mod diff;
 mod engine;
 mod fault;
+mod follow;
 mod gate;
 mod interest;
 mod kind;

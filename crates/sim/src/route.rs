@@ -17,7 +17,6 @@ const GATHER: Duration = Duration::from_millis(50);
 
 /// Takes note of a change and puts on the queue who has to look.
 pub fn changed(world: &World, kind: Kind, change: &Change) {
-    world.saw(kind, &change.item().revision);
     match kind {
         Kind::Pod => pod(world, change),
         Kind::Node => node(world, change),

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_apiserver::Hub;
+use atoll_meta::Revision;
 use atoll_runtime::{Cache, Endpoint, Queue};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::{Mutex, RwLock};
@@ -78,7 +79,6 @@ impl Work {
 /// Own writes that must be seen before the same work is looked at again.
 struct Floor {
     revision: u64,
-    kind: Kind,
     since: Instant,
 }
 
@@ -115,9 +115,9 @@ pub struct World {
     pub pods_changed: Notify,
     /// Ends everything.
     pub stop: CancellationToken,
-    caches: OnceLock<Vec<Cache>>,
-    seen: [AtomicU64; Kind::COUNT],
-    floors: Mutex<HashMap<Work, Vec<Floor>>>,
+    caches: [Cache; Kind::COUNT],
+    seen: AtomicU64,
+    floors: Mutex<HashMap<Work, Floor>>,
     skew: AtomicI64,
 }
 
@@ -139,22 +139,16 @@ impl World {
             files: Mutex::default(),
             pods_changed: Notify::new(),
             stop,
-            caches: OnceLock::new(),
-            seen: std::array::from_fn(|_| AtomicU64::new(0)),
+            caches: std::array::from_fn(|_| Cache::default()),
+            seen: AtomicU64::new(0),
             floors: Mutex::default(),
             skew: AtomicI64::new(0),
         }
     }
 
-    /// Takes the caches of the informers, once.
-    pub fn set_caches(&self, caches: Vec<Cache>) {
-        // Set a second time only if an engine were started twice, which it is not.
-        let _ = self.caches.set(caches);
-    }
-
-    /// What is known of a kind; empty before the informers run.
-    pub fn cache(&self, kind: Kind) -> Cache {
-        self.caches.get().map(|all| all[kind.index()].clone()).unwrap_or_default()
+    /// What is known of a kind. Pods and nodes are in the book, too.
+    pub fn cache(&self, kind: Kind) -> &Cache {
+        &self.caches[kind.index()]
     }
 
     /// The present moment in this cluster.
@@ -178,30 +172,26 @@ impl World {
         self.queue.add_after(Work::new(task, key), delay);
     }
 
-    /// Takes note that a revision of a kind was seen.
-    pub fn saw(&self, kind: Kind, revision: &str) {
-        if let Ok(number) = revision.parse() {
-            self.seen[kind.index()].fetch_max(number, Ordering::AcqRel);
-        }
+    /// Takes note that everything up to a revision was seen.
+    pub fn saw(&self, revision: Revision) {
+        self.seen.fetch_max(revision.0, Ordering::AcqRel);
     }
 
     /// Asks not to be called for this work again before an own write was seen.
-    pub fn expect(&self, work: &Work, kind: Kind, revision: u64) {
-        if self.seen[kind.index()].load(Ordering::Acquire) < revision {
-            let floor = Floor { revision, kind, since: Instant::now() };
-            self.floors.lock().entry(work.clone()).or_default().push(floor);
+    pub fn expect(&self, work: &Work, revision: u64) {
+        if self.seen.load(Ordering::Acquire) < revision {
+            let mut floors = self.floors.lock();
+            let floor = floors.entry(work.clone()).or_insert(Floor { revision, since: Instant::now() });
+            floor.revision = floor.revision.max(revision);
         }
     }
 
     /// Whether all own writes were seen; if not, the event of the write will call again.
     pub fn caught_up(&self, work: &Work) -> bool {
         let mut floors = self.floors.lock();
-        let Some(list) = floors.get_mut(work) else { return true };
-        list.retain(|floor| {
-            self.seen[floor.kind.index()].load(Ordering::Acquire) < floor.revision && floor.since.elapsed() < PATIENCE
-        });
-        if !list.is_empty() {
-            // The event calls earlier; this only helps when the object is gone already.
+        let Some(floor) = floors.get(work) else { return true };
+        if self.seen.load(Ordering::Acquire) < floor.revision && floor.since.elapsed() < PATIENCE {
+            // The event calls earlier; this only helps should there be none.
             self.queue.add_after(work.clone(), PATIENCE);
             return false;
         }

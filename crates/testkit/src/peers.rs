@@ -76,3 +76,20 @@ pub fn run(command: &mut Command) -> Ran {
         stderr: String::from_utf8_lossy(&stderr).into_owned(),
     }
 }
+
+/// Keeps a part of a document equal to what tests know: fails when it is out of date, and writes it
+/// instead when `ATOLL_WRITE_DOCS` is set. The part stands between two markers of this name.
+pub fn keep_section(document: &str, name: &str, content: &str) {
+    let path = checkout().join(document);
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let (start, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->"));
+    let wanted = match (text.find(&start), text.find(&end)) {
+        (Some(from), Some(to)) => format!("{}{content}{}", &text[..from + start.len()], &text[to..]),
+        _ => format!("{text}\n{start}{content}{end}\n"),
+    };
+    if std::env::var_os("ATOLL_WRITE_DOCS").is_some() {
+        std::fs::write(&path, &wanted).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    } else {
+        assert!(text == wanted, "{document} is out of date: run the test with ATOLL_WRITE_DOCS=1");
+    }
+}

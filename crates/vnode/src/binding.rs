@@ -80,7 +80,10 @@ pub(crate) fn check(binding: &ClusterBinding) -> Result<(), String> {
 }
 
 /// Another binding that uses the same cluster id and came first.
-pub(crate) fn rival<'a>(binding: &ClusterBinding, others: impl IntoIterator<Item = &'a ClusterBinding>) -> Option<String> {
+pub(crate) fn rival<'a>(
+    binding: &ClusterBinding,
+    others: impl IntoIterator<Item = &'a ClusterBinding>,
+) -> Option<String> {
     let age = |binding: &ClusterBinding| {
         let created = binding.metadata.creation_timestamp.as_ref().map(|time| time.0);
         (created, binding.metadata.name.clone().unwrap_or_default())

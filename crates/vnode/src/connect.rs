@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use atoll_api::kubeocean_names::{annotation, label};
+use atoll_api::kubeocean_names::annotation;
 use atoll_apiserver::{Body, Connect, Instance, Visit};
 use atoll_meta::{Reason, Status};
 use http::{Response, Uri};
@@ -38,12 +38,17 @@ impl Syncer {
     pub(crate) fn find(self: &Arc<Self>, namespace: &str, name: &str) -> Result<Found, Status> {
         let missing = || Status::not_found("", "pods", name);
         let pod = self.computing.pods.get(namespace, name).ok_or_else(missing)?.tree();
-        let (mount, physical) = (tree::annotation(&pod, annotation::PHYSICAL_POD_NAMESPACE), tree::annotation(&pod, annotation::PHYSICAL_POD_NAME));
+        let (mount, physical) = (
+            tree::annotation(&pod, annotation::PHYSICAL_POD_NAMESPACE),
+            tree::annotation(&pod, annotation::PHYSICAL_POD_NAME),
+        );
         if mount != self.binding().mount_namespace {
             return Err(Status::bad_request(format!("pod {name} does not run in the worker cluster yet")));
         }
         let below = self.pods.get(mount, physical).ok_or_else(missing)?.tree();
-        if tree::annotation(&below, annotation::VIRTUAL_POD_UID) != tree::uid(&pod) || !crate::syncer::is_ours(&below, &self.computing.owner) {
+        if tree::annotation(&below, annotation::VIRTUAL_POD_UID) != tree::uid(&pod)
+            || !crate::syncer::is_ours(&below, &self.computing.owner)
+        {
             return Err(missing());
         }
         Ok(Found { syncer: self.clone(), namespace: mount.to_owned(), name: physical.to_owned(), pod: below })
@@ -55,8 +60,7 @@ impl Manager {
     fn keeper(&self, namespace: &str, name: &str) -> Option<Arc<Syncer>> {
         let any = self.bindings().iter().find_map(|binding| self.syncer(binding))?;
         let pod = any.computing.pods.get(namespace, name)?.tree();
-        let node = any.computing.nodes.get("", pod["spec"]["nodeName"].as_str()?)?;
-        self.syncer(node.object.head.label(label::CLUSTER_BINDING)?)
+        self.syncer(&any.computing.host(pod["spec"]["nodeName"].as_str()?)?.binding)
     }
 }
 

@@ -35,7 +35,8 @@ impl Passage for RemotePassage {
         // Who the caller is was settled here; the worker cluster hears only who we are.
         *onward.headers_mut() = clean_request_headers(request.headers(), Keep::default());
         let sent = self.client.send(onward).await;
-        let mut answer = sent.map_err(|error| Status::unavailable(format!("the worker cluster does not answer: {error}")))?;
+        let mut answer =
+            sent.map_err(|error| Status::unavailable(format!("the worker cluster does not answer: {error}")))?;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS && upgrade {
             let (ours, theirs) = (hyper::upgrade::on(&mut request), hyper::upgrade::on(&mut answer));
             tokio::spawn(async move {
@@ -50,7 +51,8 @@ impl Passage for RemotePassage {
             return Ok(response);
         }
         let (parts, body) = answer.into_parts();
-        let mut response = Response::new(Body::stream(body.into_data_stream().map_err(|error| error.to_string().into())));
+        let mut response =
+            Response::new(Body::stream(body.into_data_stream().map_err(|error| error.to_string().into())));
         *response.status_mut() = parts.status;
         *response.headers_mut() = answer_headers(&parts.headers, false);
         Ok(response)
@@ -61,7 +63,10 @@ impl Passage for RemotePassage {
 fn answer_headers(headers: &HeaderMap, upgraded: bool) -> HeaderMap {
     let mut out = HeaderMap::new();
     for (name, value) in headers {
-        let hop = matches!(name.as_str(), "keep-alive" | "transfer-encoding" | "set-cookie" | "content-length" | "trailer" | "te");
+        let hop = matches!(
+            name.as_str(),
+            "keep-alive" | "transfer-encoding" | "set-cookie" | "content-length" | "trailer" | "te"
+        );
         let upgrade = *name == CONNECTION || *name == UPGRADE;
         if !hop && (upgraded || !upgrade) {
             out.append(name, value.clone());

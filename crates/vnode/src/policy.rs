@@ -34,13 +34,15 @@ impl Syncer {
         }
         let policy = Policy {
             name: name.clone(),
-            spec: serde_json::from_value(object["spec"].clone()).map_err(|error| Status::bad_request(error.to_string()))?,
+            spec: serde_json::from_value(object["spec"].clone())
+                .map_err(|error| Status::bad_request(error.to_string()))?,
             ..Policy::default()
         };
         let now = self.now();
         let valid = check_policy(&policy.spec);
         let zone = &self.settings.zone;
-        let windows: Vec<Window> = policy.spec.time_windows.iter().filter_map(|window| Window::read(window, zone).ok()).collect();
+        let windows: Vec<Window> =
+            policy.spec.time_windows.iter().filter_map(|window| Window::read(window, zone).ok()).collect();
         let open = valid.is_ok() && is_open(&windows, now);
         let status = status(&object, &valid, open, now);
         if let Some(patch) = tree::difference(&object["status"], &status) {
@@ -84,11 +86,17 @@ fn status(object: &Value, valid: &Result<(), String>, open: bool, now: jiff::Tim
         ),
         Ok(()) if open => (
             "Active",
-            [condition("Valid", true, "ValidationPassed", "the policy can be applied"), condition("Active", true, "ActiveTimeWindow", "a time window is open")],
+            [
+                condition("Valid", true, "ValidationPassed", "the policy can be applied"),
+                condition("Active", true, "ActiveTimeWindow", "a time window is open"),
+            ],
         ),
         Ok(()) => (
             "Inactive",
-            [condition("Valid", true, "ValidationPassed", "the policy can be applied"), condition("Active", false, "InactiveTimeWindow", "no time window is open")],
+            [
+                condition("Valid", true, "ValidationPassed", "the policy can be applied"),
+                condition("Active", false, "InactiveTimeWindow", "no time window is open"),
+            ],
         ),
     };
     let mut status = json!({"phase": phase, "conditions": conditions});
@@ -96,7 +104,11 @@ fn status(object: &Value, valid: &Result<(), String>, open: bool, now: jiff::Tim
         status["activeTimeWindow"] = true.into();
     }
     let applied = object["status"]["lastAppliedTime"].clone();
-    let same = { let mut known = object["status"].clone(); known.as_object_mut().map(|map| map.remove("lastAppliedTime")); known == status };
+    let same = {
+        let mut known = object["status"].clone();
+        known.as_object_mut().map(|map| map.remove("lastAppliedTime"));
+        known == status
+    };
     status["lastAppliedTime"] = if same && applied.is_string() { applied } else { now };
     status
 }
@@ -117,9 +129,15 @@ mod tests {
         ] {
             let status = status(&object, &valid, open, now);
             assert_eq!(status["phase"], phase);
-            let found: Vec<_> = tree::list(&status["conditions"]).iter().map(|condition| condition["reason"].clone()).collect();
+            let found: Vec<_> =
+                tree::list(&status["conditions"]).iter().map(|condition| condition["reason"].clone()).collect();
             assert_eq!(found, reasons);
-            let later = super::status(&json!({"metadata": {"generation": 3}, "status": status}), &valid, open, "2026-01-05T13:00:00Z".parse().unwrap());
+            let later = super::status(
+                &json!({"metadata": {"generation": 3}, "status": status}),
+                &valid,
+                open,
+                "2026-01-05T13:00:00Z".parse().unwrap(),
+            );
             assert_eq!(later, status, "nothing changed");
         }
     }

@@ -33,13 +33,14 @@ const CLUSTER: [Rule; 7] = [
 ];
 
 /// In the mount namespace.
-const MOUNT: [Rule; 12] = [
+const MOUNT: [Rule; 13] = [
     rule("", "pods", &["get", "create", "patch", "delete"]),
     rule("", "configmaps", &["get", "list", "watch", "create", "update", "delete"]),
     rule("", "secrets", &["get", "list", "watch", "create", "update", "patch", "delete"]),
     rule("", "persistentvolumeclaims", &["get", "list", "watch", "create", "delete"]),
     rule("", "services", &["get", "list", "watch", "create", "update", "delete"]),
     rule("discovery.k8s.io", "endpointslices", &["get", "list", "watch", "create", "update", "delete"]),
+    rule("", "events", &["list", "watch"]),
     maybe("", "pods/ephemeralcontainers", &["patch"]),
     maybe("", "pods/log", &["get"]),
     maybe("", "pods/exec", &["get", "create"]),
@@ -51,7 +52,10 @@ const MOUNT: [Rule; 12] = [
 /// The ClusterRole and the Role of the mount namespace that a syncer needs, and no more.
 pub fn worker_roles(name: &str, mount_namespace: &str) -> [Value; 2] {
     let rules = |rules: &[Rule]| -> Vec<Value> {
-        rules.iter().map(|rule| json!({"apiGroups": [rule.group], "resources": [rule.resource], "verbs": rule.verbs})).collect()
+        rules
+            .iter()
+            .map(|rule| json!({"apiGroups": [rule.group], "resources": [rule.resource], "verbs": rule.verbs}))
+            .collect()
     };
     [
         json!({
@@ -83,7 +87,8 @@ async fn ask(worker: &Endpoint, rule: &Rule, namespace: &str, verb: &str) -> Res
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {"group": rule.group, "resource": resource, "subresource": subresource, "namespace": namespace, "verb": verb}},
     });
-    let answer = worker.create(&Gvr::new("authorization.k8s.io", "v1", "selfsubjectaccessreviews"), None, &review).await?;
+    let answer =
+        worker.create(&Gvr::new("authorization.k8s.io", "v1", "selfsubjectaccessreviews"), None, &review).await?;
     if answer["status"]["allowed"] == true {
         return Ok(None);
     }

@@ -45,7 +45,13 @@ pub(crate) struct Traffics {
 }
 
 impl Traffics {
-    pub(crate) fn follow(above: &Endpoint, below: &Endpoint, binding: &Binding, owner: &str, queues: &Queues) -> (Self, Vec<Informer>) {
+    pub(crate) fn follow(
+        above: &Endpoint,
+        below: &Endpoint,
+        binding: &Binding,
+        owner: &str,
+        queues: &Queues,
+    ) -> (Self, Vec<Informer>) {
         let mut out = Self::default();
         let mut informers = Vec::new();
         for namespace in &binding.service_namespaces {
@@ -66,8 +72,10 @@ impl Traffics {
         out.copies = Some([false, true].map(|slice| {
             let gvr = if slice { slices() } else { resource::services() };
             let sink = queues.clone();
-            let selection =
-                Selection { namespace: Some(binding.mount_namespace.clone()), query: format!("labelSelector={OWNER}%3D{owner}") };
+            let selection = Selection {
+                namespace: Some(binding.mount_namespace.clone()),
+                query: format!("labelSelector={OWNER}%3D{owner}"),
+            };
             let informer = Informer::start(below.clone(), gvr, selection, move |change| {
                 original_of(&change.item().tree()).into_iter().for_each(|key| sink.traffic.add(Traffic { slice, key }));
             });
@@ -170,12 +178,19 @@ impl Syncer {
         let original = self.traffics.original(&traffic).filter(|original| {
             // The API server of a computing cluster is reached otherwise.
             let own = if traffic.slice { tree::label(original, SERVICE_NAME) } else { tree::name(original) };
-            !tree::is_deleting(original) && !binding.deleting && !own.is_empty() && tree::key(namespace, own) != "default/kubernetes"
+            !tree::is_deleting(original)
+                && !binding.deleting
+                && !own.is_empty()
+                && tree::key(namespace, own) != "default/kubernetes"
         });
         let there = self.below().get_opt(&gvr, mount, &below).await?;
-        let ours = there.as_ref().is_none_or(|there| is_ours(there, &self.computing.owner) && original_of(there).as_ref() == Some(&traffic.key));
+        let ours = there.as_ref().is_none_or(|there| {
+            is_ours(there, &self.computing.owner) && original_of(there).as_ref() == Some(&traffic.key)
+        });
         match (original, there) {
-            (_, Some(_)) if !ours => Err(Status::internal(format!("{} {below} in the worker cluster is not ours", gvr.resource))),
+            (_, Some(_)) if !ours => {
+                Err(Status::internal(format!("{} {below} in the worker cluster is not ours", gvr.resource)))
+            }
             (None, None) => Ok(None),
             (None, Some(there)) => {
                 self.below().delete(&gvr, mount, &below, &tree::only(tree::uid(&there))).await?;
@@ -226,7 +241,11 @@ impl Syncer {
         let binding = self.binding();
         for (slice, item) in self.traffics.copies() {
             if item.object.head.label(label::CLUSTER_BINDING) == Some(&binding.name) && !item.object.head.deleting {
-                left.push(format!("{} {} in the worker cluster", if slice { "EndpointSlice" } else { "Service" }, item.key()));
+                left.push(format!(
+                    "{} {} in the worker cluster",
+                    if slice { "EndpointSlice" } else { "Service" },
+                    item.key()
+                ));
             }
         }
         self.seed_traffic();
@@ -254,7 +273,8 @@ mod tests {
         let copy = slice(&endpoints, &binding, "me");
         assert_eq!(tree::label(&copy, SERVICE_NAME), physical("shop", "web"));
         assert_eq!(copy["endpoints"], json!([{"addresses": ["10.2.0.7"], "conditions": {"ready": true}}]));
-        let headless = json!({"metadata": {"name": "db", "namespace": "shop"}, "spec": {"clusterIP": "None", "ports": []}});
+        let headless =
+            json!({"metadata": {"name": "db", "namespace": "shop"}, "spec": {"clusterIP": "None", "ports": []}});
         assert_eq!(service(&headless, &binding, "me")["spec"]["clusterIP"], "None");
     }
 }

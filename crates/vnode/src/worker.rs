@@ -22,18 +22,20 @@ pub struct Worker {
 impl Worker {
     /// A worker reached through this endpoint.
     pub fn new(endpoint: Endpoint) -> Self {
-        let passage = endpoint.transport().remote().map(|client| -> Arc<dyn Passage> {
-            Arc::new(RemotePassage { client: client.clone() })
-        });
+        let passage = endpoint
+            .transport()
+            .remote()
+            .map(|client| -> Arc<dyn Passage> { Arc::new(RemotePassage { client: client.clone() }) });
         Self { endpoint, passage }
     }
 
     /// An instance of a hub in this process, used under an identity.
     pub fn in_process(hub: &Arc<Hub>, instance: &str, identity: Identity) -> Self {
         let caller = identity.clone();
-        let endpoint = Endpoint::in_process(ApiService::new(hub.clone()), instance, crate::manager::AGENT, move |extensions| {
-            extensions.insert(caller.clone());
-        });
+        let endpoint =
+            Endpoint::in_process(ApiService::new(hub.clone()), instance, crate::manager::AGENT, move |extensions| {
+                extensions.insert(caller.clone());
+            });
         let passage = InstancePassage { hub: hub.clone(), instance: instance.to_owned(), identity };
         Self { endpoint, passage: Some(Arc::new(passage)) }
     }
@@ -70,7 +72,8 @@ async fn client_config(access: &Access) -> Result<kube::Config, Status> {
     let mut config = Kubeconfig::new();
     config.add("worker", access);
     let text = config.to_yaml().map_err(|error| Status::internal(error.to_string()))?;
-    let parsed = kube::config::Kubeconfig::from_yaml(&text).map_err(|_| Status::bad_request("kubeconfig: malformed"))?;
+    let parsed =
+        kube::config::Kubeconfig::from_yaml(&text).map_err(|_| Status::bad_request("kubeconfig: malformed"))?;
     let mut config = kube::Config::from_custom_kubeconfig(parsed, &kube::config::KubeConfigOptions::default())
         .await
         .map_err(|error| Status::bad_request(format!("kubeconfig: {error}")))?;

@@ -24,7 +24,7 @@ pub async fn review(call: &Call, verb: Verb, body: &[u8]) -> Result<Response<Bod
         return Err(Status::method_not_allowed(&call.kind.group, &call.kind.plural, verb.as_str()));
     }
     // A review has no other forms: a table of it means nothing.
-    let accept = negotiate::accept(&call.headers, Offer { protobuf: true, list: false, forms: false })?;
+    let accept = negotiate::accept(&call.headers, Offer { protobuf: true, list: false, watch: false, forms: false })?;
     call.query.dry_run()?;
     let mut object = call.decode(body)?;
     let status = match &*call.kind.kind {

@@ -17,7 +17,7 @@ const MAX_FIELD: i64 = 1 << 32;
 
 /// Issues a token for a service account.
 pub async fn token(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
-    let accept = negotiate::accept(&call.headers, Offer { protobuf: true, list: false, forms: false })?;
+    let accept = negotiate::accept(&call.headers, Offer { protobuf: true, list: false, watch: false, forms: false })?;
     let dry_run = call.query.dry_run()?;
     let mut request = decode(call, body)?;
     let key = call.key(&call.target.name);

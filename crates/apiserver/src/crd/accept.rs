@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use crate::call::Call;
 use crate::kind::builtin;
 
+/// Says that a group of Kubernetes' own may be used.
+const APPROVED: &str = "api-approved.kubernetes.io";
+
 /// Defaults and checks a definition, and computes its status.
 pub async fn accept(call: &Call, old: Option<&Value>, object: &mut Value) -> Result<(), Status> {
     default_names(object);
@@ -36,86 +39,134 @@ pub fn default_names(object: &mut Value) {
 fn check(call: &Call, old: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
-    let own_name = text(&object["metadata"]["name"]);
     let at = |path: &str| FieldPath::new(path);
-    if own_name != format!("{plural}.{group}") {
-        errors.push(FieldError::invalid(at("metadata.name"), own_name, "must be spec.names.plural+\".\"+spec.group"));
+    check_group(old, object, &mut errors);
+    match spec["scope"].as_str().unwrap_or_default() {
+        "Namespaced" | "Cluster" => {}
+        "" => errors.push(FieldError::required(at("spec.scope"), "")),
+        other => errors.push(FieldError::not_supported(at("spec.scope"), other, &["Cluster", "Namespaced"])),
     }
-    if group.is_empty() {
-        errors.push(FieldError::required(at("spec.group"), ""));
-    } else if !group.contains('.') {
-        errors.push(FieldError::invalid(at("spec.group"), group.clone(), "should be a domain with at least one dot"));
-    }
-    if !matches!(spec["scope"].as_str(), Some("Namespaced" | "Cluster")) {
-        errors.push(FieldError::not_supported(at("spec.scope"), spec["scope"].clone(), &["Cluster", "Namespaced"]));
-    }
-    for field in ["plural", "kind"] {
-        let value = text(&spec["names"][field]);
+    check_versions(call, spec, &mut errors);
+    for field in ["plural", "singular", "kind", "listKind"] {
+        let value = spec["names"][field].as_str().unwrap_or_default();
         let path = at("spec.names").child(field);
-        if value.is_empty() {
+        if value.is_empty() || value == "List" {
             errors.push(FieldError::required(path, ""));
             continue;
         }
         for why in name::is_dns1035_label(&value.to_lowercase()) {
-            errors.push(FieldError::invalid(path.clone(), value.clone(), why));
+            errors.push(FieldError::invalid(path.clone(), value, why));
         }
     }
-    check_versions(call, spec, &mut errors);
-    if let Some(old) = old {
-        for field in ["group", "scope"] {
-            if old["spec"][field] != spec[field] {
-                errors.push(FieldError::invalid(at("spec").child(field), spec[field].clone(), "field is immutable"));
+    match old {
+        Some(old) => {
+            for field in ["group", "scope"] {
+                if old["spec"][field] != spec[field] {
+                    errors.push(FieldError::invalid(at("spec").child(field), spec[field].clone(), "field is immutable"));
+                }
             }
         }
+        None if !spec["versions"].as_array().into_iter().flatten().any(|version| version["storage"] == true) => {
+            errors.push(FieldError::invalid(at("status.storedVersions"), Value::Null, "must have at least one stored version"));
+        }
+        None => {}
     }
     errors
+}
+
+fn check_group(old: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (group, plural) = (text(&object["spec"]["group"]), text(&object["spec"]["names"]["plural"]));
+    let own_name = text(&object["metadata"]["name"]);
+    if own_name != format!("{plural}.{group}") {
+        let path = FieldPath::new("metadata.name");
+        errors.push(FieldError::invalid(path, own_name, "must be spec.names.plural+\".\"+spec.group"));
+    }
+    let path = FieldPath::new("spec.group");
+    if group.is_empty() {
+        errors.push(FieldError::required(path, ""));
+    } else if !group.contains('.') {
+        errors.push(FieldError::invalid(path, group.clone(), "should be a domain with at least one dot"));
+    }
+    let guarded = group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io");
+    if guarded && old.is_none() && object["metadata"]["annotations"][APPROVED].as_str().unwrap_or_default().is_empty() {
+        let path = FieldPath::new("metadata").child("annotations").key(APPROVED);
+        let why = format!("protected groups must have approval annotation {APPROVED:?}, see https://github.com/kubernetes/enhancements/pull/1111");
+        errors.push(FieldError::required(path, why));
+    }
+}
+
+/// Where something of a version is told to be: what all versions share belongs to none of them.
+fn place(versions: &[Value], index: usize, part: &str, shared: &str) -> Option<FieldPath> {
+    let same = versions.iter().all(|version| version[part] == versions[0][part]);
+    match same {
+        true if index > 0 => None, // told once
+        true => Some(FieldPath::new(shared)),
+        false => Some(FieldPath::new("spec.versions").index(index).child(part)),
+    }
 }
 
 fn check_versions(call: &Call, spec: &Value, errors: &mut Vec<FieldError>) {
     let path = FieldPath::new("spec.versions");
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if versions.is_empty() {
-        errors.push(FieldError::required(path, "must have at least one version"));
-        return;
-    }
     let storage = versions.iter().filter(|version| version["storage"] == true).count();
     if storage != 1 {
-        errors.push(FieldError::invalid(
-            path.clone(),
-            spec["versions"].clone(),
-            "must have exactly one version marked as storage version",
-        ));
+        let why = "must have exactly one version marked as storage version";
+        errors.push(FieldError::invalid(path.clone(), spec["versions"].clone(), why));
     }
     for (index, version) in versions.iter().enumerate() {
-        let place = path.index(index);
+        let own = path.index(index);
         let name = version["name"].as_str().unwrap_or_default();
         for why in name::is_dns1035_label(name) {
-            errors.push(FieldError::invalid(place.child("name"), name, why));
+            errors.push(FieldError::invalid(own.child("name"), name, why));
         }
         if versions[..index].iter().any(|other| other["name"] == version["name"]) {
-            errors.push(FieldError::duplicate(place.child("name"), name));
+            errors.push(FieldError::duplicate(own.child("name"), name));
         }
-        let Some(schema) = version["schema"].get("openAPIV3Schema") else {
-            errors.push(FieldError::required(place.child("schema").child("openAPIV3Schema"), "schemas are required"));
-            continue;
-        };
-        if let Err(faults) = call.hub.interner.compile(schema, &place.child("schema").child("openAPIV3Schema")) {
-            errors.extend(faults);
-        }
-        let columns = version["additionalPrinterColumns"].as_array().map(Vec::as_slice).unwrap_or_default();
-        for (at, column) in columns.iter().enumerate() {
-            if let Err(error) = atoll_meta::path::JsonPath::parse(column["jsonPath"].as_str().unwrap_or_default()) {
-                let field = place.child("additionalPrinterColumns").index(at).child("jsonPath");
-                errors.push(FieldError::invalid(field, column["jsonPath"].clone(), error.to_string()));
+        match version["schema"].get("openAPIV3Schema") {
+            None => errors.push(FieldError::required(own.child("schema").child("openAPIV3Schema"), "")),
+            Some(schema) => {
+                if let Some(at) = place(versions, index, "schema", "spec.validation")
+                    && let Err(faults) = call.hub.interner.compile(schema, &at.child("openAPIV3Schema"))
+                {
+                    errors.extend(faults);
+                }
             }
+        }
+        if let Some(at) = place(versions, index, "additionalPrinterColumns", "spec.additionalPrinterColumns") {
+            check_columns(&version["additionalPrinterColumns"], &at, errors);
         }
     }
 }
 
-/// Names in use within a group, by definitions other than `own`.
-fn conflict(call: &Call, object: &Value) -> Option<(&'static str, String)> {
+fn check_columns(columns: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+    for (index, column) in columns.as_array().into_iter().flatten().enumerate() {
+        let own = path.index(index);
+        let text = |field: &str| column[field].as_str().unwrap_or_default();
+        if text("name").is_empty() {
+            errors.push(FieldError::required(own.child("name"), ""));
+        }
+        match text("type") {
+            "" => errors.push(FieldError::required(own.child("type"), format!("must be one of {}", TYPES.join(",")))),
+            ty if !TYPES.contains(&ty) => {
+                errors.push(FieldError::invalid(own.child("type"), ty, format!("must be one of {}", TYPES.join(","))));
+            }
+            _ => {}
+        }
+        let json_path = text("jsonPath");
+        if json_path.is_empty() {
+            errors.push(FieldError::required(own.child("JSONPath"), ""));
+        } else if !json_path.starts_with('.') {
+            errors.push(FieldError::invalid(own.child("JSONPath"), json_path, "must be a simple json path starting with ."));
+        } else if let Err(error) = atoll_meta::path::JsonPath::parse(json_path) {
+            errors.push(FieldError::invalid(own.child("JSONPath"), json_path, error.to_string()));
+        }
+    }
+}
+
+/// Which of the names a definition asks for it gets, and why not the others. The last conflict is told.
+fn accept_names(call: &Call, object: &Value, accepted: &mut Value) -> Option<(&'static str, String)> {
     let own = object["metadata"]["name"].as_str().unwrap_or_default();
     let group = object["spec"]["group"].as_str().unwrap_or_default();
     let names = &object["spec"]["names"];
@@ -125,40 +176,47 @@ fn conflict(call: &Call, object: &Value) -> Option<(&'static str, String)> {
         .chain(custom.iter())
         .filter(|kind| *kind.group == *group && kind.custom().is_none_or(|custom| custom.definition != own))
         .collect();
-    let taken = |name: &str| {
+    let resource_taken = |name: &str| {
         others.iter().any(|kind| {
             *kind.plural == *name || *kind.singular == *name || kind.short_names.iter().any(|short| **short == *name)
         })
     };
     let kind_taken = |name: &str| others.iter().any(|kind| *kind.kind == *name || *kind.list_kind == *name);
-    let text = |field: &str| names[field].as_str().unwrap_or_default().to_owned();
-    for (field, reason) in [("plural", "PluralConflict"), ("singular", "SingularConflict")] {
-        if taken(&text(field)) {
-            return Some((reason, format!("{:?} is already in use", text(field))));
+    let mut conflict = None;
+    let fields = [
+        ("plural", "PluralConflict"),
+        ("singular", "SingularConflict"),
+        ("shortNames", "ShortNamesConflict"),
+        ("kind", "KindConflict"),
+        ("listKind", "ListKindConflict"),
+    ];
+    for (field, reason) in fields {
+        let wanted = &names[field];
+        let list: Vec<&str> = match wanted {
+            Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
+            one => one.as_str().into_iter().collect(),
+        };
+        let of_kinds = matches!(field, "kind" | "listKind");
+        let taken = |name: &&&str| if of_kinds { kind_taken(name) } else { resource_taken(name) };
+        match list.iter().find(taken) {
+            Some(name) if accepted[field] != *wanted => conflict = Some((reason, format!("{name:?} is already in use"))),
+            _ if !wanted.is_null() => accepted[field] = wanted.clone(),
+            _ => {}
         }
     }
-    for short in names["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if taken(short) {
-            return Some(("ShortNamesConflict", format!("{short:?} is already in use")));
-        }
+    if !names["categories"].is_null() {
+        accepted["categories"] = names["categories"].clone();
     }
-    for (field, reason) in [("kind", "KindConflict"), ("listKind", "ListKindConflict")] {
-        if kind_taken(&text(field)) {
-            return Some((reason, format!("{:?} is already in use", text(field))));
-        }
-    }
-    None
+    conflict
 }
 
 fn set_status(call: &Call, old: Option<&Value>, object: &mut Value) {
     let now = call.timestamp();
     let mut status = old.map(|old| old["status"].clone()).filter(Value::is_object).unwrap_or_else(|| json!({}));
-    let conflict = conflict(call, object);
-    if conflict.is_none() {
-        status["acceptedNames"] = object["spec"]["names"].clone();
-    } else if status["acceptedNames"].is_null() {
+    if status["acceptedNames"].is_null() {
         status["acceptedNames"] = json!({"kind": "", "plural": ""});
     }
+    let conflict = accept_names(call, object, &mut status["acceptedNames"]);
     let established = is_true(&status, "Established") || conflict.is_none();
     let accepted = match &conflict {
         None => ("True", "NoConflicts", "no conflicts found".to_owned()),

@@ -51,7 +51,11 @@ impl Custom {
         let group = text(&definition["spec"]["group"]);
         let deprecation = (version["deprecated"] == true).then(|| match version["deprecationWarning"].as_str() {
             Some(own) => own.to_owned(),
-            None => format!("{group}/{} {kind} is deprecated", text(&version["name"])),
+            None => {
+                let better = better_version(definition, version);
+                let better = better.map(|name| format!("; use {group}/{name} {kind}")).unwrap_or_default();
+                format!("{group}/{} {kind} is deprecated{better}", text(&version["name"]))
+            }
         });
         let scale = &version["subresources"]["scale"];
         Self {
@@ -151,6 +155,14 @@ impl Custom {
     }
 }
 
+/// The best version that is served and not deprecated, if it is newer.
+fn better_version<'a>(definition: &'a Value, version: &Value) -> Option<&'a str> {
+    let rank = |version: &Value| crate::discovery::priority(version["name"].as_str().unwrap_or_default());
+    let all = definition["spec"]["versions"].as_array()?.iter();
+    let good = all.filter(|other| other["served"] == true && other["deprecated"] != true && rank(other) > rank(version));
+    good.max_by_key(|other| rank(other)).and_then(|other| other["name"].as_str())
+}
+
 fn cell(column: &Column, object: &Value, now: i64) -> Value {
     let found = column.path.find(object);
     let Some(first) = found.first() else { return Value::Null };
@@ -190,7 +202,12 @@ fn columns(version: &Value) -> Vec<Column> {
                 name: text(&column["name"]),
                 ty: text(&column["type"]),
                 format: text(&column["format"]),
-                description: text(&column["description"]),
+                description: match text(&column["description"]) {
+                    none if none.is_empty() => {
+                        format!("Custom resource definition column (in JSONPath format): {}", text(&column["jsonPath"]))
+                    }
+                    own => own,
+                },
                 priority: column["priority"].as_i64().unwrap_or_default(),
                 path: JsonPath::parse(column["jsonPath"].as_str()?).ok()?,
             })

@@ -129,6 +129,7 @@ fn kind_of(hub: &Hub, definition: &Value, version: &Value, storage: &str, since:
         namespaced: spec["scope"] == "Namespaced",
         verbs: verbs(&["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]),
         subresources,
+        storage_group: group.into(),
         storage_version: storage.into(),
         prefix: prefix(group, name, kind),
         source: Source::Custom(Arc::new(Custom::new(definition, version, compiled, since))),

@@ -7,7 +7,7 @@ mod accept;
 mod custom;
 mod load;
 
-pub use accept::{accept, set_condition, terminate};
+pub use accept::{accept, default_names, set_condition, terminate};
 pub use custom::Custom;
 pub use load::{committed, fingerprint, native_kinds_of, reload};
 

@@ -86,13 +86,11 @@ impl DeleteOptions {
         if let Some(policy) = &self.propagation_policy
             && !matches!(policy.as_str(), "Orphan" | "Background" | "Foreground")
         {
-            return invalid(FieldError::not_supported(
-                FieldPath::new("propagationPolicy"),
-                policy.clone(),
-                &["Background", "Foreground", "Orphan"],
-            ));
+            let mut fault = FieldError::not_supported(FieldPath::new("propagationPolicy"), policy.clone(), &[]);
+            fault.detail = "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"".into();
+            return invalid(fault);
         }
-        dry_run(self.dry_run.iter().map(String::as_str)).map(drop)
+        dry_run("DeleteOptions", self.dry_run.iter().map(String::as_str)).map(drop)
     }
 
     fn is_dry(&self) -> bool {
@@ -121,6 +119,9 @@ impl Call {
     /// Deletes the named object.
     pub async fn delete(&self, body: &[u8]) -> Result<Response<Body>, Status> {
         let options = DeleteOptions::read(self, body)?;
+        if (&*self.kind.group, &*self.kind.plural) == ("batch", "jobs") && options.policy().is_none() {
+            self.warn("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning");
+        }
         match self.remove(&self.target.name, &options).await? {
             Outcome::Removed(entry, revision) if self.returns_object() => self.object(200, &entry, revision),
             Outcome::Removed(entry, _) => {
@@ -131,7 +132,9 @@ impl Call {
                 }
                 let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
                 let media = self.accept(false).map(|accept| accept.media).unwrap_or_default();
-                crate::respond::tree(200, media, &status)
+                let mut answer = crate::respond::tree(200, media, &status)?;
+                self.add_warnings(&mut answer);
+                Ok(answer)
             }
             Outcome::Pending(entry, revision) => {
                 let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
@@ -170,7 +173,7 @@ impl Call {
         for entry in &matching {
             let one = self.in_namespace(&entry.object.head.namespace, &entry.object.head.name);
             match one.remove(&entry.object.head.name, &options).await {
-                Ok(Outcome::Removed(..) | Outcome::Pending(..)) => items.push(self.kind.tree(entry, entry.modified)),
+                Ok(Outcome::Removed(..) | Outcome::Pending(..)) => items.push(self.item(entry)),
                 Err(status) if status.code == 404 => {}
                 Err(status) => return Err(status),
             }
@@ -181,6 +184,15 @@ impl Call {
         });
         let accept = self.accept(true)?;
         crate::respond::tree(200, accept.media, &list)
+    }
+
+    /// An object as it stands in a list; the list says what kind built-in objects are of.
+    fn item(&self, entry: &Entry) -> Value {
+        let mut tree = self.kind.tree(entry, entry.modified);
+        if let (None, Some(map)) = (self.kind.custom(), tree.as_object_mut()) {
+            map.retain(|key, _| !matches!(key.as_str(), "kind" | "apiVersion"));
+        }
+        tree
     }
 
     /// The same request for one object of a collection.
@@ -203,11 +215,12 @@ impl Call {
             self.admit(&review, &mut nothing).await?;
             let mut writes = self.admit_finally(&review, &mut nothing).await?;
             let (new, removes) = self.marked(&old, options);
-            if options.is_dry() {
-                return Ok(Outcome::Pending(entry.clone(), entry.modified));
-            }
             let Some(new) = new else { return Ok(Outcome::Pending(entry.clone(), entry.modified)) };
             let object = Arc::new(Object::encode(&new).map_err(Status::internal)?);
+            if options.is_dry() {
+                let stored = Entry { object, ..entry.clone() };
+                return Ok(if removes { Outcome::Removed(stored, entry.modified) } else { Outcome::Pending(stored, entry.modified) });
+            }
             let op = if removes { Op::Delete(Some(object.clone())) } else { Op::Put(object.clone()) };
             writes.push(Write { key: key.clone(), expect: Expect::At(entry.modified), op });
             match self.commit(writes).await {
@@ -224,16 +237,16 @@ impl Call {
     fn check_deletion(&self, entry: &Entry, options: &DeleteOptions) -> Result<(), Status> {
         let Some(wanted) = &options.preconditions else { return Ok(()) };
         let name = &entry.object.head.name;
-        let failed = |what: &str, wanted: &str, is: &str| {
-            let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}");
-            Err(Status::conflict(&self.kind.group, &self.kind.plural, name, why))
+        let failed = |what: &str, wanted: &str, is: &str, end: &str| {
+            let why = format!("the {what} in the precondition ({wanted}) does not match the {what} in record ({is}). The object might have been {end}");
+            Err(Status::conflict(&self.kind.group, &self.kind.kind, name, why))
         };
         if let Some(uid) = wanted.uid.as_deref().filter(|uid| **uid != *entry.object.head.uid) {
-            return failed("UID", uid, &entry.object.head.uid);
+            return failed("UID", uid, &entry.object.head.uid, "deleted and then recreated");
         }
         let modified = entry.modified.to_string();
         if let Some(revision) = wanted.resource_version.as_deref().filter(|revision| *revision != modified) {
-            return failed("ResourceVersion", revision, &modified);
+            return failed("ResourceVersion", revision, &modified, "modified");
         }
         Ok(())
     }
@@ -265,11 +278,16 @@ impl Call {
                 }
                 ((new["metadata"] != without_revision(old)).then_some(new), false)
             }
-            _ => (Some(new), true),
+            // What would have been given time to end goes with the marks of that.
+            Some(_) => {
+                self.set_deletion(&mut new, 0, deleting);
+                (Some(new), true)
+            }
+            None => (Some(new), true),
         }
     }
 
-    fn is_definition(&self) -> bool {
+    pub(crate) fn is_definition(&self) -> bool {
         *self.kind.group == *crate::crd::GROUP && *self.kind.plural == *crate::crd::PLURAL
     }
 

@@ -16,7 +16,7 @@ use crate::call::Call;
 use crate::instance::store_status;
 use crate::kind::Kind;
 use crate::negotiate::{Accept, Form, Media};
-use crate::query::{Match, options_invalid};
+use crate::query::Match;
 use crate::respond::{self, response};
 use crate::table;
 
@@ -66,11 +66,15 @@ impl Filter {
 impl Call {
     /// The selectors of the request, checked.
     pub fn filter(&self) -> Result<Filter, Status> {
-        let filter = Filter { labels: self.query.labels()?, fields: self.query.fields()? };
+        let mut filter = Filter { labels: self.query.labels()?, fields: self.query.fields()? };
         for term in filter.fields.terms() {
             if !self.kind.selectable(&term.path) {
-                return Err(Status::bad_request(format!("field label not supported: {}", term.path)));
+                return Err(Status::bad_request(self.kind.not_selectable(&term.path)));
             }
+        }
+        if !self.target.name.is_empty() {
+            // The old path of a watch names its object.
+            filter.fields = FieldSelector::parse(&format!("metadata.name={}", self.target.name)).unwrap_or(filter.fields);
         }
         Ok(filter)
     }
@@ -130,20 +134,16 @@ impl Call {
 
     /// The state to list and where to start, by the rules of resourceVersion and continue.
     async fn list_state(&self, limit: usize) -> Result<(Snapshot, Option<String>), Status> {
-        let revision = self.query.revision()?;
+        self.query.check_list()?;
         let matching = self.query.matching()?;
-        if self.query.get("sendInitialEvents").is_some_and(|value| !value.is_empty()) {
-            return Err(options_invalid("sendInitialEvents", "Forbidden: sendInitialEvents is forbidden for list", "FieldValueForbidden"));
-        }
+        let revision = self
+            .query
+            .revision()
+            .map_err(|status| Status::bad_request(format!("invalid resource version: {}", status.message)))?;
         if let Some(token) = self.query.get("continue").filter(|token| !token.is_empty()) {
-            return self.continued(token, revision, matching).await;
+            return self.continued(token, revision).await;
         }
-        let forbidden = |why: &str| Err(options_invalid("resourceVersionMatch", &format!("Forbidden: {why}"), "FieldValueForbidden"));
         match (matching, revision) {
-            (Some(_), None) => forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"),
-            (Some(Match::Exact), Some(Revision(0))) => {
-                forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
-            }
             (Some(Match::Exact), Some(wanted)) => Ok((self.at(wanted).await?, None)),
             (None, Some(wanted)) if limit > 0 && wanted.0 > 0 => Ok((self.at(wanted).await?, None)),
             (_, wanted) => {
@@ -163,14 +163,7 @@ impl Call {
         })
     }
 
-    async fn continued(&self, token: &str, revision: Option<Revision>, matching: Option<Match>) -> Result<(Snapshot, Option<String>), Status> {
-        if matching.is_some() {
-            return Err(options_invalid(
-                "resourceVersionMatch",
-                "Forbidden: resourceVersionMatch is forbidden for continue",
-                "FieldValueForbidden",
-            ));
-        }
+    async fn continued(&self, token: &str, revision: Option<Revision>) -> Result<(Snapshot, Option<String>), Status> {
         if revision.is_some_and(|revision| revision.0 > 0) {
             return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
         }
@@ -212,7 +205,7 @@ impl Call {
         let list = match accept.form {
             Form::Table => {
                 let include = self.include()?;
-                let rows = trees.map(|tree| table::row(self, &tree, include)).collect();
+                let rows = trees.map(|tree| table::row(self, &tree, include, accept.beta)).collect();
                 table::table(metadata.clone(), table::columns(self), rows, accept.beta)
             }
             Form::Metadata => {
@@ -291,7 +284,7 @@ fn encode_token(rv: i64, start: &str) -> String {
 }
 
 fn decode_token(text: &str) -> Result<Continue, Status> {
-    let invalid = |why: String| Status::bad_request(format!("continue key is not valid: {why}"));
+    let invalid = |why: String| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| invalid(error.to_string()))?;
     let token: Continue = serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
     if token.v != "meta.k8s.io/v1" {

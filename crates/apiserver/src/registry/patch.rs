@@ -6,7 +6,7 @@ use http::Response;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
-use super::write::metadata;
+use super::write::{meta_text, metadata};
 use crate::body::Body;
 use crate::call::Call;
 use crate::decode;
@@ -36,7 +36,10 @@ impl Call {
                     known.push("application/strategic-merge-patch+json");
                 }
                 known.push("application/apply-patch+yaml");
-                Err(crate::negotiate::unsupported(&known, header))
+                Err(match custom {
+                    true => crate::negotiate::unsupported(&known, header),
+                    false => Status::new(415, atoll_meta::Reason::UnsupportedMediaType, "415: Unsupported Media Type").about("", "", ""),
+                })
             }
         }
     }
@@ -56,19 +59,24 @@ impl Call {
             );
             return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
         }
-        let (patch, duplicates) = decode::parse_json(body)?;
-        if language == Language::Json && !patch.is_array() {
-            return Err(Status::bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch"));
-        }
-        if language != Language::Json && !patch.is_object() {
-            return Err(Status::bad_request("error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}"));
+        let undecodable = |why: String| Status::bad_request(format!("error decoding patch: {why}"));
+        let (patch, duplicates) = decode::read_json(body).map_err(undecodable)?;
+        let (fits, wanted) = match language {
+            Language::Json => (patch.is_array(), "[]handlers.jsonPatchOp"),
+            _ => (patch.is_object(), "map[string]interface {}"),
+        };
+        if !fits {
+            return Err(undecodable(format!("json: cannot unmarshal {} into Go value of type {wanted}", decode::json_type(&patch))));
         }
         let stored = self
             .modify(sub, dry_run, |old| {
                 let mut new = self.patched(language, old, &patch)?;
                 self.patched_type(&mut new)?;
-                let shown = String::from_utf8_lossy(&body[..body.len().min(512)]).into_owned();
-                self.conform(&mut new, duplicates.clone(), None, &shown)?;
+                self.conform(&mut new, duplicates.clone(), None, true)?;
+                let uid = new["metadata"]["uid"].clone();
+                if uid.is_string() && uid != old["metadata"]["uid"] {
+                    return Err(self.kind.invalid_field(&self.target.name, "metadata.uid", uid, "field is immutable"));
+                }
                 if !patch_sets_revision(&patch) {
                     metadata(&mut new).insert("resourceVersion".into(), "".into());
                 }
@@ -96,7 +104,7 @@ impl Call {
         if !new.is_object() {
             return Err(Status::bad_request("the patch does not leave an object"));
         }
-        self.check_type(new)
+        self.check_type(new, &[]).map_err(|status| self.unfit_patch(new, &status.message))
     }
 
     /// Server-side apply: the body is what the manager wants, no more.
@@ -118,7 +126,7 @@ impl Call {
             use crate::query::FieldValidation::{Ignore, Strict, Warn};
             match self.query.field_validation()? {
                 Ignore => {}
-                Warn => self.warn(fault),
+                Warn => self.warn(decode::told(&fault)),
                 Strict => {
                     return Err(Status::bad_request(format!("error strict decoding YAML: error converting YAML to JSON: {fault}")));
                 }
@@ -127,8 +135,9 @@ impl Call {
         let manager = self.manager()?;
         let force = self.query.flag("force");
         let now = self.timestamp();
-        let storage = self.kind.storage_api_version();
+        let storage = if self.kind.converts() { self.kind.storage_api_version() } else { self.kind.api_version() };
         config["apiVersion"] = storage.clone().into();
+        let name_given = meta_text(&config, "name") == self.target.name;
         let merge = |live: Option<&Value>| -> Result<Value, Status> {
             let request = managed::Request {
                 manager: &manager,
@@ -140,6 +149,11 @@ impl Call {
                 versions: &|_| true,
             };
             let mut new = managed::apply(&request, live, &config, force).map_err(Status::from)?;
+            if !name_given {
+                let name = &self.target.name;
+                let why = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+                return Err(Status::bad_request(why));
+            }
             self.default(&mut new);
             Ok(new)
         };
@@ -158,12 +172,13 @@ impl Call {
         if !sub.is_empty() {
             return Err(self.not_found());
         }
-        if config["metadata"].get("uid").and_then(Value::as_str).is_some_and(|uid| !uid.is_empty()) {
-            return Err(Status::conflict(&self.kind.group, &self.kind.plural, &self.target.name, "uid mismatch: the provided object specified uid, and no existing object was found"));
+        let new = merge(None)?;
+        let uid = meta_text(&config, "uid");
+        if !uid.is_empty() {
+            let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            return Err(Status::conflict(&self.kind.group, &self.kind.plural, &self.target.name, why));
         }
-        let mut new = merge(None)?;
-        metadata(&mut new).insert("name".into(), self.target.name.clone().into());
-        let stored = self.insert(new, dry_run).await?;
+        let stored = self.insert_as(new, dry_run, true).await?;
         self.object(201, &stored.entry, stored.revision)
     }
 
@@ -172,13 +187,12 @@ impl Call {
         let Value::Object(map) = &*config else {
             return Err(Status::bad_request("error decoding YAML: the body is not an object"));
         };
-        let given = map.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-        if given != expected {
-            return Err(Status::bad_request(format!(
-                "Incorrect version specified in apply patch. Specified patch version: {given}, expected: {expected}"
-            )));
+        let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (given, kind) = (text("apiVersion"), text("kind"));
+        if given != expected || *kind != *self.kind.kind {
+            let (group, version) = atoll_meta::split_api_version(given);
+            return Err(Status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
         }
-        self.check_type(config)?;
         let meta = metadata(config);
         if meta.get("managedFields").is_some_and(|fields| fields.as_array().is_none_or(|list| !list.is_empty())) {
             return Err(Status::bad_request("metadata.managedFields must be nil"));
@@ -190,8 +204,9 @@ impl Call {
                 self.target.name
             )));
         }
-        let namespace = self.target.namespace.clone();
-        self.check_namespace(meta, &namespace)
+        // The namespace of the URL is not put in: it is not what the manager applies.
+        let mut copy = meta.clone();
+        self.check_namespace(&mut copy, &self.target.namespace)
     }
 }
 

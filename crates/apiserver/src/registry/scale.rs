@@ -81,6 +81,11 @@ impl Call {
         let (given, _) = crate::decode::parse(media, body)?;
         let paths = self.scale_paths()?;
         let json_patch = given.is_array();
+        let named = meta_text(&given, "name");
+        if !patching && !named.is_empty() && named != self.target.name {
+            let why = format!("the name of the object ({named}) does not match the name on the URL ({})", self.target.name);
+            return Err(Status::bad_request(why));
+        }
         let stored = self
             .modify("scale", dry_run, |old| {
                 let mut scale = self.scale_of(old)?;

@@ -38,7 +38,7 @@ impl Call {
         if !conditional && !unconditional_allowed {
             self.fetch().await?;
             let error = FieldError::invalid(FieldPath::new("metadata.resourceVersion"), 0, "must be specified for an update");
-            return Err(self.kind.invalid(&self.target.name, &[error]));
+            return Err(Status::invalid(&self.kind.group, &self.kind.plural, &self.target.name, &[error]));
         }
         let stored = self.modify(sub, dry_run, |_| Ok(object.clone())).await?;
         self.object(200, &stored.entry, stored.revision)

@@ -17,7 +17,6 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::instance::store_status;
 use crate::negotiate::{Accept, Form, Media};
-use crate::query::{Match, options_invalid};
 use crate::respond::{partial, response};
 use crate::table;
 
@@ -41,6 +40,8 @@ struct Watcher {
     bookmarks: bool,
     next_bookmark: Instant,
     deadline: Instant,
+    /// Whether a bookmark comes before the end; short watches have nothing to save by it.
+    last_word: bool,
     last_sent: Revision,
     first_table: bool,
     finished: bool,
@@ -49,17 +50,20 @@ struct Watcher {
 impl Call {
     /// Watches the collection.
     pub async fn watch(&self) -> Result<Response<Body>, Status> {
-        let accept = self.accept(true)?;
+        let accept = self.accept_watch()?;
+        self.query.check_watch()?;
         let filter = self.filter()?;
         let revision = self.query.revision()?;
         let bookmarks = self.query.flag("allowWatchBookmarks");
-        let send_initial = self.initial_events(revision)?;
+        let asked = self.query.get("sendInitialEvents").is_some_and(|value| !value.is_empty());
+        let send_initial = asked && self.query.flag("sendInitialEvents");
         let seconds = match self.query.number("timeoutSeconds")? {
             Some(seconds) if seconds > 0 => seconds.unsigned_abs(),
             _ => 1800 + rand::random::<u64>() % 1800,
         };
         let now = Instant::now();
-        let from_start = send_initial || revision.is_none_or(|revision| revision.0 == 0);
+        let unset = revision.is_none_or(|revision| revision.0 == 0);
+        let from_start = send_initial || (unset && !asked);
         let (after, initial) = if from_start {
             if let Some(wanted) = revision.filter(|wanted| wanted.0 > 0) {
                 self.wait_for(wanted).await?;
@@ -69,6 +73,8 @@ impl Call {
             let entries =
                 snapshot.range(&prefix, None).filter(|(_, e)| filter.matches(&self.kind, &e.object)).map(|(_, e)| e.clone());
             (snapshot.revision, entries.collect())
+        } else if unset {
+            (self.hub.engine.revision(self.instance.id).map_err(|error| store_status(&error))?, VecDeque::new())
         } else {
             (revision.unwrap_or_default(), VecDeque::new())
         };
@@ -95,6 +101,7 @@ impl Call {
             bookmarks,
             next_bookmark: now + BOOKMARK_EVERY,
             deadline: now + Duration::from_secs(seconds),
+            last_word: bookmarks && seconds > 2,
             last_sent: after,
             first_table: true,
             finished: false,
@@ -103,31 +110,9 @@ impl Call {
             let bytes = watcher.next().await?;
             Some((Ok(bytes), watcher))
         });
-        Ok(response(200, content_type, Body::stream(buffers)))
-    }
-
-    /// Whether the present state is asked for explicitly, with the rules that go with it.
-    fn initial_events(&self, revision: Option<Revision>) -> Result<bool, Status> {
-        let forbidden = |field: &str, why: &str| Err(options_invalid(field, &format!("Forbidden: {why}"), "FieldValueForbidden"));
-        let matching = self.query.matching()?;
-        let asked = self.query.get("sendInitialEvents").filter(|value| !value.is_empty());
-        match (asked, matching) {
-            (None, Some(_)) => {
-                forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
-            }
-            (None, None) => Ok(false),
-            (Some(_), Some(Match::NotOlderThan)) => {
-                let send = self.query.flag("sendInitialEvents");
-                if !send && revision.is_none() {
-                    return Ok(false);
-                }
-                Ok(send)
-            }
-            (Some(_), _) => forbidden(
-                "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            ),
-        }
+        let mut answer = response(200, content_type, Body::stream(buffers));
+        self.add_warnings(&mut answer);
+        Ok(answer)
     }
 }
 
@@ -174,7 +159,7 @@ impl Watcher {
                     let now = Instant::now();
                     if now >= self.deadline {
                         self.finished = true;
-                        if !self.bookmarks {
+                        if !self.last_word {
                             return None;
                         }
                     }
@@ -229,14 +214,14 @@ impl Watcher {
                 let include = self.call.include().unwrap_or(table::Include::Metadata);
                 let columns = if std::mem::take(&mut self.first_table) { table::columns(&self.call) } else { Value::Null };
                 let metadata = json!({"resourceVersion": revision.to_string()});
-                table::table(metadata, columns, vec![table::row(&self.call, &tree, include)], self.accept.beta)
+                table::table(metadata, columns, vec![table::row(&self.call, &tree, include, self.accept.beta)], self.accept.beta)
             }
         };
         frame(what, &object, self.accept.media, out);
     }
 
     fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut Vec<u8>) {
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }

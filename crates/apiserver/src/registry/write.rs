@@ -48,7 +48,12 @@ pub fn meta_text<'a>(object: &'a Value, field: &str) -> &'a str {
 
 impl Call {
     /// Creates an object from a decoded tree.
-    pub async fn insert(&self, mut object: Value, dry_run: bool) -> Result<Stored, Status> {
+    pub async fn insert(&self, object: Value, dry_run: bool) -> Result<Stored, Status> {
+        self.insert_as(object, dry_run, false).await
+    }
+
+    /// Creates an object; `applied` says that its managedFields are already right.
+    pub async fn insert_as(&self, mut object: Value, dry_run: bool, applied: bool) -> Result<Stored, Status> {
         self.prepare_metadata(&mut object)?;
         let generate = meta_text(&object, "name").is_empty();
         if generate && meta_text(&object, "generateName").is_empty() {
@@ -62,8 +67,8 @@ impl Call {
                 metadata(&mut attempt).insert("name".into(), name::generate(&base, &mut rand::random::<u32>).into());
             }
             let key = self.key(meta_text(&attempt, "name"));
-            let mut writes = self.namespace_guard().await?;
-            self.finish_create(&mut attempt, dry_run, &mut writes).await?;
+            let mut writes = self.namespace_guard(meta_text(&attempt, "name")).await?;
+            self.finish_create(&mut attempt, dry_run, applied, &mut writes).await?;
             let object = Arc::new(Object::encode(&attempt).map_err(Status::internal)?);
             if dry_run {
                 if self.hub.read(&self.instance, key.as_str()).await?.is_some() {
@@ -106,7 +111,7 @@ impl Call {
     fn prepare_metadata(&self, object: &mut Value) -> Result<(), Status> {
         let namespace = self.target.namespace.clone();
         let meta = metadata(object);
-        for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
+        for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             meta.remove(field);
         }
         match meta.remove("resourceVersion") {
@@ -142,7 +147,7 @@ impl Call {
     }
 
     /// Creating needs a living namespace; the returned check makes that part of the transaction.
-    async fn namespace_guard(&self) -> Result<Vec<Write>, Status> {
+    async fn namespace_guard(&self, name: &str) -> Result<Vec<Write>, Status> {
         if !self.kind.namespaced {
             return Ok(Vec::new());
         }
@@ -153,7 +158,7 @@ impl Call {
         };
         if entry.object.head.deleting {
             let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-            return Err(Status::forbidden(&self.kind.group, &self.kind.plural, &self.target.name, why).cause(
+            return Err(Status::forbidden(&self.kind.group, &self.kind.plural, name, why).cause(
                 "NamespaceTerminating",
                 format!("namespace {namespace} is being terminated"),
                 "metadata.namespace",
@@ -162,8 +167,13 @@ impl Call {
         Ok(vec![Write { key, expect: Expect::At(entry.modified), op: Op::Check }])
     }
 
-    async fn finish_create(&self, object: &mut Value, dry_run: bool, writes: &mut Vec<Write>) -> Result<(), Status> {
+    async fn finish_create(&self, object: &mut Value, dry_run: bool, applied: bool, writes: &mut Vec<Write>) -> Result<(), Status> {
         let now = self.timestamp();
+        // What the server itself adds from here on belongs to no manager.
+        if !applied {
+            self.track(None, object, "")?;
+        }
+        let managed = object["metadata"].get("managedFields").cloned();
         let meta = metadata(object);
         meta.insert("uid".into(), uuid::Uuid::new_v4().to_string().into());
         meta.insert("creationTimestamp".into(), now.clone().into());
@@ -177,7 +187,8 @@ impl Call {
         }
         let review = self.review(Operation::Create, "", None, dry_run, meta_text(object, "name").to_owned());
         self.admit(&review, object).await?;
-        self.track(None, object, "")?;
+        put_managed(object, managed);
+        self.warn_of_finalizers(object);
         let errors = self.validate_create(object, &now);
         if !errors.is_empty() {
             return Err(self.kind.invalid(meta_text(object, "name"), &errors));
@@ -199,7 +210,8 @@ impl Call {
     fn track(&self, live: Option<&Value>, object: &mut Value, sub: &str) -> Result<(), Status> {
         let manager = self.manager()?;
         let now = self.timestamp();
-        let api_version = self.kind.storage_api_version();
+        // Ownership is kept in the version of the request, unless the tree is in another shape already.
+        let api_version = if self.kind.converts() { self.kind.storage_api_version() } else { self.kind.api_version() };
         let reset = self.reset_fields(sub);
         let request = managed::Request {
             manager: &manager,
@@ -277,13 +289,17 @@ impl Call {
         self.check_preconditions(entry, &mut new)?;
         keep_system_metadata(&mut new, &old);
         let now = self.timestamp();
+        // Bindings and namespace finalizers have no manager.
+        if !applied && !matches!(sub, "binding" | "finalize") {
+            self.track(Some(&old), &mut new, sub).map_err(Lost::Failed)?;
+        }
+        let managed = new["metadata"].get("managedFields").cloned();
         self.prepare_change(&mut new, &old, sub, &now);
         self.count_generation(&mut new, &old, sub);
         let review = self.review(Operation::Update, sub, Some(&old), dry_run, self.target.name.clone());
         self.admit(&review, &mut new).await.map_err(Lost::Failed)?;
-        if !applied {
-            self.track(Some(&old), &mut new, sub).map_err(Lost::Failed)?;
-        }
+        put_managed(&mut new, managed);
+        self.warn_of_finalizers(&new);
         let errors = self.validate_change(&new, &old, sub, &now);
         if !errors.is_empty() {
             return Err(Lost::Failed(self.kind.invalid(&self.target.name, &errors)));
@@ -327,12 +343,8 @@ impl Call {
         let revision = meta_text(new, "resourceVersion");
         if !revision.is_empty() && revision != "0" && Revision::parse(revision) != Some(entry.modified) {
             if Revision::parse(revision).is_none() {
-                return Err(Lost::Failed(self.kind.invalid_field(
-                    &self.target.name,
-                    "metadata.resourceVersion",
-                    revision,
-                    "must be an unsigned integer",
-                )));
+                let why = format!("strconv.ParseUint: parsing {revision:?}: invalid syntax");
+                return Err(Lost::Failed(Status::new(500, atoll_meta::Reason::Unknown, why)));
             }
             return Err(Lost::Failed(self.modified()));
         }
@@ -353,6 +365,13 @@ impl Call {
         match (self.kind.custom(), sub) {
             (None, "status") => strategy::prepare_status(&self.strategy(now), new, old),
             (None, "") => strategy::prepare_update(&self.strategy(now), new, old),
+            (None, "ephemeralcontainers") => {
+                let given = new["spec"].get("ephemeralContainers").cloned();
+                let metadata = new["metadata"].take();
+                *new = old.clone(); // nothing else changes here
+                new["metadata"] = metadata;
+                put(&mut new["spec"], "ephemeralContainers", given);
+            }
             (None, _) => {}
             (Some(_), "status") => {
                 let status = new.get("status").cloned();
@@ -393,10 +412,22 @@ impl Call {
             (None, "status") => errors.extend(strategy::validate_status(&self.strategy(now), new, old)),
             // A binding sets the one field that no other update may change.
             (None, "binding") => {}
+            (None, "ephemeralcontainers") => errors.extend(removed_containers(new, old)),
             (None, _) => errors.extend(strategy::validate_update(&self.strategy(now), new, old)),
             (Some(custom), _) => errors.extend(custom.validate(new, Some(old))),
         }
         errors
+    }
+
+    /// Finalizers of custom objects should say whose they are.
+    fn warn_of_finalizers(&self, object: &Value) {
+        if self.kind.custom().is_none() {
+            return;
+        }
+        let list = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+        for name in list.filter_map(Value::as_str).filter(|name| !name.contains('/')) {
+            self.warn(format!("metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"));
+        }
     }
 
     /// Describes the write to admission.
@@ -423,6 +454,25 @@ pub(super) enum CommitError {
     Taken(usize, Option<Entry>),
     /// The store failed.
     Failed(Status),
+}
+
+/// Ephemeral containers come and stay.
+fn removed_containers(new: &Value, old: &Value) -> Option<FieldError> {
+    let names = |tree: &Value| -> Vec<String> {
+        let list = tree["spec"]["ephemeralContainers"].as_array().into_iter().flatten();
+        list.filter_map(|own| own["name"].as_str()).map(ToOwned::to_owned).collect()
+    };
+    let kept = names(new);
+    let gone = names(old).into_iter().find(|name| !kept.contains(name))?;
+    let why = format!("existing ephemeral containers {gone:?} may not be removed\n");
+    Some(FieldError::forbidden(FieldPath::new("spec.ephemeralContainers"), why))
+}
+
+/// Puts recorded ownership back after parts that rebuild an object.
+fn put_managed(object: &mut Value, managed: Option<Value>) {
+    if object["metadata"].get("managedFields") != managed.as_ref() {
+        put(&mut object["metadata"], "managedFields", managed);
+    }
 }
 
 fn put(tree: &mut Value, key: &str, value: Option<Value>) {

@@ -136,7 +136,7 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
     for (name, uid) in &plan.delete {
         let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background", "preconditions": {"uid": uid}});
         let written = write::delete_with(&world.manager, Kind::Job, (namespace, name), &options).await?;
-        world.expect(work, Kind::Job, written.revision());
+        world.expect(work, written.revision());
         tell(world, &cron, "Normal", "SuccessfulDelete", &format!("Deleted job {name}")).await;
     }
     if let Some(at) = plan.start {
@@ -154,7 +154,7 @@ async fn start(world: &World, work: &Work, cron: &Value, at: Timestamp, plan: &m
     let job = job(cron, at);
     match write::create(&world.manager, Kind::Job, namespace, &job).await {
         Ok(written) => {
-            world.expect(work, Kind::Job, written.revision());
+            world.expect(work, written.revision());
             tell(world, cron, "Normal", "SuccessfulCreate", &format!("Created job {}", written.name())).await;
         }
         // Made before a restart.

@@ -37,7 +37,7 @@ async fn carry_out(world: &World, work: &Work, deployment: &Value, act: &Act) ->
             return Ok(());
         }
     };
-    world.expect(work, Kind::ReplicaSet, written.revision());
+    world.expect(work, written.revision());
     Ok(())
 }
 
@@ -71,7 +71,7 @@ async fn report(world: &World, work: &Work, deployment: &Value, plan: &Plan) -> 
         return Ok(());
     }
     let written = write::merge(&world.manager, Kind::Deployment, split(&work.key), "status", &patch).await?;
-    world.expect(work, Kind::Deployment, written.revision());
+    world.expect(work, written.revision());
     Ok(())
 }
 
@@ -96,7 +96,7 @@ async fn claim_sets(world: &World, work: &Work, deployment: &Value) -> Result<Ve
         };
         let patch = json!({"metadata": {"uid": head.uid, "ownerReferences": patch}});
         let written = write::strategic(&world.manager, Kind::ReplicaSet, (namespace, &head.name), &patch).await?;
-        world.expect(work, Kind::ReplicaSet, written.revision());
+        world.expect(work, written.revision());
         if matches {
             sets.push(item.tree());
         }

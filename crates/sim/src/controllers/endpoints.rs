@@ -81,7 +81,7 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
             write::merge(&world.manager, Kind::Endpoints, (namespace, name), "", &patch).await?
         }
     };
-    world.expect(work, Kind::Endpoints, written.revision());
+    world.expect(work, written.revision());
     Ok(None)
 }
 

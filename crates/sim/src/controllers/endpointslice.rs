@@ -139,12 +139,12 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
     for (ports, endpoints) in &plan.create {
         let slice = slice(&service, ports, endpoints);
         let written = write::create(&world.manager, Kind::EndpointSlice, namespace, &slice).await?;
-        world.expect(work, Kind::EndpointSlice, written.revision());
+        world.expect(work, written.revision());
     }
     for (name, endpoints) in &plan.change {
         let patch = json!({"endpoints": endpoints});
         let written = write::merge(&world.manager, Kind::EndpointSlice, (namespace, name), "", &patch).await?;
-        world.expect(work, Kind::EndpointSlice, written.revision());
+        world.expect(work, written.revision());
     }
     for (name, uid) in &plan.delete {
         write::delete(&world.manager, Kind::EndpointSlice, (namespace, name), uid, None).await?;

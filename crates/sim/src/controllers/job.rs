@@ -80,7 +80,7 @@ async fn release(world: &World, work: &Work, names: &[String]) -> Result<(), Sta
     let mut results = futures::stream::iter(writes).buffer_unordered(WIDTH);
     while let Some(result) = results.next().await {
         match result {
-            Ok(written) => world.expect(work, Kind::Pod, written.revision()),
+            Ok(written) => world.expect(work, written.revision()),
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
         }

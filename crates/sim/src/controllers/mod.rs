@@ -53,7 +53,7 @@ pub fn parent(world: &World, kind: Kind, work: &Work) -> Option<Value> {
 /// Writes the status of a parent and remembers to see it before the next look.
 pub async fn write_status(world: &World, work: &Work, kind: Kind, object: &Value, status: &Value) -> Result<(), Status> {
     if let Some(written) = write::status(&world.manager, kind, object, status).await? {
-        world.expect(work, kind, written.revision());
+        world.expect(work, written.revision());
     }
     Ok(())
 }
@@ -73,7 +73,7 @@ pub async fn create_pods(world: &World, work: &Work, pods: Vec<Value>) -> (usize
             Err(status) => failure = failure.or(Some(status)),
         }
     }
-    world.expect(work, Kind::Pod, newest);
+    world.expect(work, newest);
     (made, failure)
 }
 
@@ -95,7 +95,7 @@ pub async fn delete_pods(world: &World, work: &Work, pods: &[(String, String)]) 
             Err(status) => failure = failure.or(Some(status)),
         }
     }
-    world.expect(work, Kind::Pod, newest);
+    world.expect(work, newest);
     failure.map_or(Ok(()), Err)
 }
 

@@ -100,7 +100,7 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
         if wanted != *node["spec"]["taints"].as_array().unwrap_or(&Vec::new()) {
             let patch = json!({"spec": {"taints": wanted}});
             let written = write::merge(&world.manager, Kind::Node, ("", &work.key), "", &patch).await?;
-            world.expect(work, Kind::Node, written.revision());
+            world.expect(work, written.revision());
         }
     }
     let mut tainted = node;
@@ -113,7 +113,7 @@ async fn report(world: &World, work: &Work, node: &Value, down: bool, now: &str)
     status["conditions"] = conditions(node, down, now);
     let was_ready = condition::is_true(&node["status"]["conditions"], "Ready");
     if let Some(written) = write::status(&world.manager, Kind::Node, node, &status).await? {
-        world.expect(work, Kind::Node, written.revision());
+        world.expect(work, written.revision());
         let name = &work.key;
         if was_ready && down {
             world.manager.event(node, "Normal", "NodeNotReady", &format!("Node {name} status is now: NodeNotReady"), world.now()).await;

@@ -86,7 +86,7 @@ pub async fn sync(world: &World, work: &Work, kind: Kind, parent: &Value) -> Res
         Need::Renumber(old, next) => {
             let patch = json!({"revision": next});
             let written = write::merge(&world.manager, Kind::ControllerRevision, (namespace, &old), "", &patch).await?;
-            world.expect(work, Kind::ControllerRevision, written.revision());
+            world.expect(work, written.revision());
             for revision in revisions.iter_mut().filter(|revision| name(revision) == old) {
                 revision["revision"] = next.into();
             }
@@ -103,7 +103,7 @@ pub async fn sync(world: &World, work: &Work, kind: Kind, parent: &Value) -> Res
                 "data": data, "revision": next,
             });
             let written = write::create(&world.manager, Kind::ControllerRevision, namespace, &revision).await?;
-            world.expect(work, Kind::ControllerRevision, written.revision());
+            world.expect(work, written.revision());
             revisions.push(revision);
         }
     }

@@ -161,7 +161,7 @@ async fn bind(world: &World, work: &Work, claim: &Value, name: &str, volume: Opt
     let capacity = volume.map_or(&claim["spec"]["resources"]["requests"], |volume| &volume["spec"]["capacity"]);
     let status = json!({"phase": "Bound", "accessModes": claim["spec"]["accessModes"], "capacity": capacity});
     let written = write::merge(&world.manager, Kind::PersistentVolumeClaim, split(&work.key), "status", &json!({"status": status})).await?;
-    world.expect(work, Kind::PersistentVolumeClaim, written.revision());
+    world.expect(work, written.revision());
     Ok(None)
 }
 

@@ -51,7 +51,7 @@ async fn carry_out(world: &World, work: &Work, tree: &Value, step: Step) -> Agai
     if let Some(status) = &step.status
         && let Some(written) = write::status(&world.kubelet, Kind::Pod, tree, status).await?
     {
-        world.expect(work, Kind::Pod, written.revision());
+        world.expect(work, written.revision());
     }
     for (kind, reason, message) in &step.events {
         if *kind == "Warning" || world.spec.verbose_events {

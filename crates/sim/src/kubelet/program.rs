@@ -88,8 +88,8 @@ fn written(pod: &Value, container: &Value, start: Timestamp) -> Program {
         .filter_map(Value::as_str)
         .map(ToOwned::to_owned)
         .collect();
-    let has_command = container["command"].as_array().is_some_and(|list| !list.is_empty());
-    if has_command && let Some(run) = shell::foresee(&words, &environment(pod, container), start) {
+    // Arguments alone are the command of an image without one of its own; others are not known to the shell.
+    if !words.is_empty() && let Some(run) = shell::foresee(&words, &environment(pod, container), start) {
         return Program { end: run.end, lines: run.lines, round: run.round };
     }
     let of_job = pod["metadata"]["ownerReferences"].as_array().into_iter().flatten().any(|owner| owner["kind"] == "Job");
@@ -166,6 +166,8 @@ mod tests {
         let job = json!({"metadata": {"ownerReferences": [{"kind": "Job"}]}});
         let table = [
             (json!({}), json!({"image": "nginx"}), None),
+            (json!({}), json!({"image": "busybox", "args": ["echo", "hi"]}), Some((seconds(0), 0))),
+            (json!({}), json!({"image": "web", "args": ["--port=80"]}), None),
             (json!({}), json!({"command": ["sleep", "3"]}), Some((seconds(3), 0))),
             (json!({}), json!({"command": ["sh", "-c", "exit 3"]}), Some((seconds(0), 3))),
             (json!({}), json!({"command": ["sh", "-c"], "args": ["sleep 2; false"]}), Some((seconds(2), 1))),

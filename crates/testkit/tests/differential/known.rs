@@ -57,12 +57,3 @@ fn fits(pattern: &str, text: &str) -> bool {
         Some((start, end)) => text.len() >= start.len() + end.len() && text.starts_with(start) && text.ends_with(end),
     }
 }
-
-/// The text with the part between the markers of this name replaced.
-pub fn replace_section(text: &str, name: &str, content: &str) -> String {
-    let (start, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->"));
-    match (text.find(&start), text.find(&end)) {
-        (Some(from), Some(to)) => format!("{}{content}{}", &text[..from + start.len()], &text[to..]),
-        _ => format!("{text}{start}{content}{end}\n"),
-    }
-}

@@ -16,7 +16,8 @@ pub(crate) fn copy(thing: &Thing, original: &Value, marks: &[(String, String)], 
         labels.insert(label::USED_BY_PV.to_owned(), "true".to_owned());
     }
     labels.extend(marks.iter().cloned());
-    let mut annotations: Strings = tree::annotations(original).into_iter().filter(|(key, _)| !is_bookkeeping(key)).collect();
+    let mut annotations: Strings =
+        tree::annotations(original).into_iter().filter(|(key, _)| !is_bookkeeping(key)).collect();
     annotations.insert(annotation::VIRTUAL_NAME.to_owned(), thing.name.clone());
     annotations.insert(annotation::VIRTUAL_NAMESPACE.to_owned(), thing.namespace.clone());
     let mut metadata = json!({"name": thing.physical(), "labels": labels, "annotations": annotations});

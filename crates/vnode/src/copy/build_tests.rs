@@ -24,14 +24,18 @@ fn copies_say_what_they_are_copies_of() {
         copy["metadata"]["annotations"],
         json!({"note": "n", "kubeocean.io/virtual-name": "x", "kubeocean.io/virtual-namespace": "default"})
     );
-    assert_eq!((&copy["data"], &copy["binaryData"], copy.get("immutable")), (&json!({"k": "v"}), &json!({"b": "AA=="}), None));
+    assert_eq!(
+        (&copy["data"], &copy["binaryData"], copy.get("immutable")),
+        (&json!({"k": "v"}), &json!({"b": "AA=="}), None)
+    );
     assert_eq!(tree::namespace(&copy), "mount");
     assert_eq!(Thing::of_copy(Kind::ConfigMap, &copy), Some(Thing::new(Kind::ConfigMap, "default", "x")));
 }
 
 #[test]
 fn a_token_secret_does_not_become_one_of_the_worker_cluster() {
-    let copy = made(Kind::Secret, json!({"type": "kubernetes.io/service-account-token", "data": {"token": "eA=="}})).unwrap();
+    let copy =
+        made(Kind::Secret, json!({"type": "kubernetes.io/service-account-token", "data": {"token": "eA=="}})).unwrap();
     assert_eq!((&copy["type"], &copy["data"]), (&json!("Opaque"), &json!({"token": "eA=="})));
     assert_eq!(made(Kind::Secret, json!({"type": "kubernetes.io/tls"})).unwrap()["type"], "kubernetes.io/tls");
 }
@@ -40,7 +44,10 @@ fn a_token_secret_does_not_become_one_of_the_worker_cluster() {
 fn a_claim_must_be_bound_and_is_bound_again_below() {
     let claim = |phase: &str, volume: &str| json!({"spec": {"volumeName": volume, "storageClassName": "fast", "accessModes": ["ReadWriteOnce"]}, "status": {"phase": phase}});
     let copy = made(Kind::Claim, claim("Bound", "pv-1")).unwrap();
-    assert_eq!(copy["spec"], json!({"volumeName": "pv-1-8cb1e6436dce562d7538b2167b7c4b84", "storageClassName": "", "accessModes": ["ReadWriteOnce"]}));
+    assert_eq!(
+        copy["spec"],
+        json!({"volumeName": "pv-1-8cb1e6436dce562d7538b2167b7c4b84", "storageClassName": "", "accessModes": ["ReadWriteOnce"]})
+    );
     assert!(made(Kind::Claim, claim("Pending", "")).unwrap_err().contains("is not bound, current phase: Pending"));
     assert!(made(Kind::Claim, claim("Bound", "")).unwrap_err().contains("names no volume"));
 }
@@ -54,6 +61,9 @@ fn a_volume_is_kept_when_its_copy_goes_and_finds_its_secret_in_the_mount_namespa
     let copy = made(Kind::Volume, volume).unwrap();
     assert_eq!(copy["spec"]["persistentVolumeReclaimPolicy"], "Retain");
     assert!(copy["spec"].get("claimRef").is_none());
-    assert_eq!(copy["spec"]["csi"]["nodePublishSecretRef"], json!({"name": physical("kube-system", "s"), "namespace": "mount"}));
+    assert_eq!(
+        copy["spec"]["csi"]["nodePublishSecretRef"],
+        json!({"name": physical("kube-system", "s"), "namespace": "mount"})
+    );
     assert!(copy["metadata"].get("namespace").is_none());
 }

@@ -19,16 +19,24 @@ pub(crate) struct Copies {
 
 impl Copies {
     /// Starts following; what changes is looked at.
-    pub(crate) fn follow(above: &Endpoint, below: &Endpoint, binding: &Binding, owner: &str, queues: &Queues) -> (Self, Vec<Informer>) {
-        let mut out = Self { originals: HashMap::new(), copies: HashMap::new(), mount: binding.mount_namespace.clone() };
+    pub(crate) fn follow(
+        above: &Endpoint,
+        below: &Endpoint,
+        binding: &Binding,
+        owner: &str,
+        queues: &Queues,
+    ) -> (Self, Vec<Informer>) {
+        let mut out =
+            Self { originals: HashMap::new(), copies: HashMap::new(), mount: binding.mount_namespace.clone() };
         let mut informers = Vec::new();
         for kind in Kind::ALL {
             let query = format!("labelSelector={}%3Dtrue", synced_by_label(&binding.cluster_id));
             let sink = queues.clone();
-            let originals = Informer::start(above.clone(), kind.gvr(), Selection { namespace: None, query }, move |change| {
-                let head = &change.item().object.head;
-                sink.objects.add(Thing::new(kind, &head.namespace, &head.name));
-            });
+            let originals =
+                Informer::start(above.clone(), kind.gvr(), Selection { namespace: None, query }, move |change| {
+                    let head = &change.item().object.head;
+                    sink.objects.add(Thing::new(kind, &head.namespace, &head.name));
+                });
             let selection = Selection {
                 namespace: kind.below(&binding.mount_namespace).map(ToOwned::to_owned),
                 query: format!("labelSelector={OWNER}%3D{owner}"),

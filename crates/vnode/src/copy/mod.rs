@@ -73,14 +73,24 @@ impl Syncer {
         }
     }
 
-    async fn bring_volume(&self, pod: &str, claim: &Thing, object: &Value, binding: &Binding, allow: &[String]) -> Result<(), Status> {
+    async fn bring_volume(
+        &self,
+        pod: &str,
+        claim: &Thing,
+        object: &Value,
+        binding: &Binding,
+        allow: &[String],
+    ) -> Result<(), Status> {
         let thing = Thing::new(Kind::Volume, "", &volume_of(claim, object).map_err(Status::bad_request)?);
         self.users.add(pod, &thing);
         let missing = || Status::bad_request(format!("{} does not exist", thing.title()));
         let volume = self.original(&thing).await?.ok_or_else(missing)?;
         let reaches_host = volume["spec"]["hostPath"].is_object() || volume["spec"]["local"].is_object();
         if reaches_host && !allow.iter().any(|word| word == "HostPath") {
-            return Err(Status::bad_request(format!("{} is a path of the node, which its owner does not allow (HostPath)", thing.title())));
+            return Err(Status::bad_request(format!(
+                "{} is a path of the node, which its owner does not allow (HostPath)",
+                thing.title()
+            )));
         }
         if let Some(secret) = publish_secret(&volume) {
             self.users.add(pod, &secret);
@@ -88,7 +98,10 @@ impl Syncer {
             let mut original = self.original(&secret).await?.ok_or_else(missing)?;
             if tree::label(&original, label::USED_BY_PV) != "true" {
                 let patch = json!({"metadata": {"labels": {label::USED_BY_PV: "true"}}});
-                original = self.above().patch(&secret.kind.gvr(), secret.above(), &secret.name, "", Patch::Merge, &patch).await?;
+                original = self
+                    .above()
+                    .patch(&secret.kind.gvr(), secret.above(), &secret.name, "", Patch::Merge, &patch)
+                    .await?;
             }
             self.bring(&secret, original, binding).await?;
         }
@@ -107,7 +120,8 @@ impl Syncer {
     async fn bring(&self, thing: &Thing, original: Value, binding: &Binding) -> Result<(), Status> {
         let marks = marks(binding, &self.computing.owner);
         let wanted = copy(thing, &original, &marks, &binding.mount_namespace).map_err(Status::bad_request)?;
-        let stamp = stamp::stamp(thing, &original, &binding.cluster_id, &binding.mount_namespace).map_err(Status::bad_request)?;
+        let stamp = stamp::stamp(thing, &original, &binding.cluster_id, &binding.mount_namespace)
+            .map_err(Status::bad_request)?;
         let there = self.copies.copy(thing);
         if let Some(there) = &there {
             self.check_copy(thing, there)?;
@@ -122,7 +136,11 @@ impl Syncer {
         if is_ours(there, &self.computing.owner) && Thing::of_copy(thing.kind, there).as_ref() == Some(thing) {
             return Ok(());
         }
-        Err(Status::bad_request(format!("the worker cluster has a {} {} that is not ours", thing.kind.name(), tree::name(there))))
+        Err(Status::bad_request(format!(
+            "the worker cluster has a {} {} that is not ours",
+            thing.kind.name(),
+            tree::name(there)
+        )))
     }
 
     async fn write_copy(&self, thing: &Thing, wanted: &Value, there: Option<Value>, mount: &str) -> Result<(), Status> {
@@ -183,7 +201,8 @@ impl Syncer {
             None => self.below().get_opt(&gvr, namespace, &name).await?,
         };
         let Some(there) = there.filter(|there| !tree::is_deleting(there)) else { return Ok(()) };
-        if tree::label(&there, crate::binding::OWNER) != self.computing.owner || self.check_copy(thing, &there).is_err() {
+        if tree::label(&there, crate::binding::OWNER) != self.computing.owner || self.check_copy(thing, &there).is_err()
+        {
             return Ok(());
         }
         self.below().delete(&gvr, namespace, &name, &tree::only(tree::uid(&there))).await

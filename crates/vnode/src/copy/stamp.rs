@@ -1,6 +1,8 @@
 //! The marks on an original that has copies.
 
-use atoll_api::kubeocean_names::{MANAGED_BY, PREFIX, annotation, deleting_annotation, label, object_finalizer, synced_by_label};
+use atoll_api::kubeocean_names::{
+    MANAGED_BY, PREFIX, annotation, deleting_annotation, label, object_finalizer, synced_by_label,
+};
 use serde_json::{Value, json};
 
 use super::thing::Thing;
@@ -92,7 +94,8 @@ mod tests {
     #[test]
     fn marks_of_two_workers_come_and_go_independently() {
         let thing = Thing::new(Kind::ConfigMap, "default", "x");
-        let plain = json!({"metadata": {"name": "x", "namespace": "default", "labels": {"mine": "1"}, "resourceVersion": "1"}});
+        let plain =
+            json!({"metadata": {"name": "x", "namespace": "default", "labels": {"mine": "1"}, "resourceVersion": "1"}});
         let mut object = plain.clone();
         for id in ["a", "b"] {
             let patch = stamp(&thing, &object, id, "mount").unwrap().unwrap();
@@ -102,7 +105,10 @@ mod tests {
         assert_eq!(object["metadata"]["finalizers"], json!(["kubeocean.io/finalizer-a", "kubeocean.io/finalizer-b"]));
         let patch = unstamp(&object, "a").unwrap();
         apply(&mut object, &patch);
-        assert_eq!((tree::label(&object, "kubeocean.io/managed-by"), tree::label(&object, "kubeocean.io/synced-by-a")), ("kubeocean", ""));
+        assert_eq!(
+            (tree::label(&object, "kubeocean.io/managed-by"), tree::label(&object, "kubeocean.io/synced-by-a")),
+            ("kubeocean", "")
+        );
         assert_eq!(unstamp(&object, "a"), None);
         let patch = unstamp(&object, "b").unwrap();
         apply(&mut object, &patch);

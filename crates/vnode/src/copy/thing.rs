@@ -19,12 +19,16 @@ impl Kind {
     pub(crate) const ALL: [Self; 4] = [Self::ConfigMap, Self::Secret, Self::Claim, Self::Volume];
 
     pub(crate) fn gvr(self) -> Gvr {
-        Gvr::new("", "v1", match self {
-            Self::ConfigMap => "configmaps",
-            Self::Secret => "secrets",
-            Self::Claim => "persistentvolumeclaims",
-            Self::Volume => "persistentvolumes",
-        })
+        Gvr::new(
+            "",
+            "v1",
+            match self {
+                Self::ConfigMap => "configmaps",
+                Self::Secret => "secrets",
+                Self::Claim => "persistentvolumeclaims",
+                Self::Volume => "persistentvolumes",
+            },
+        )
     }
 
     pub(crate) fn name(self) -> &'static str {

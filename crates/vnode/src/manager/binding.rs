@@ -25,7 +25,12 @@ const AGAIN: Duration = Duration::from_secs(60);
 const CONNECTING: Duration = Duration::from_secs(30);
 
 impl Inner {
-    pub(super) async fn reconcile(self: Arc<Self>, computing: Arc<Computing>, cache: Cache, name: String) -> Result<Option<Duration>, Status> {
+    pub(super) async fn reconcile(
+        self: Arc<Self>,
+        computing: Arc<Computing>,
+        cache: Cache,
+        name: String,
+    ) -> Result<Option<Duration>, Status> {
         let Some(item) = cache.get("", &name) else {
             self.end(&name).await;
             return Ok(None);
@@ -46,13 +51,18 @@ impl Inner {
         match self.bring_up(&computing, &cache, &binding).await {
             Ok(()) => {
                 if known.phase != "Ready" {
-                    self.endpoint.event(&object, "Normal", "Ready", "the worker cluster answers and the syncer runs", self.now()).await;
+                    self.endpoint
+                        .event(&object, "Normal", "Ready", "the worker cluster answers and the syncer runs", self.now())
+                        .await;
                 }
                 self.write_status(&object, condition::ready(known, self.now())).await?;
                 Ok(Some(AGAIN))
             }
             Err(failure) => {
-                let told = known.conditions.iter().any(|own| own.type_ == "Ready" && own.reason == failure.reason && own.message == failure.message);
+                let told = known
+                    .conditions
+                    .iter()
+                    .any(|own| own.type_ == "Ready" && own.reason == failure.reason && own.message == failure.message);
                 if !told {
                     self.endpoint.event(&object, "Warning", failure.reason, &failure.message, self.now()).await;
                 }
@@ -75,8 +85,10 @@ impl Inner {
     }
 
     async fn add_finalizers(&self, object: &Value) -> Result<bool, Status> {
-        let missing: Vec<&str> =
-            [finalizer::MANAGER, finalizer::SYNCER].into_iter().filter(|own| !tree::has_finalizer(object, own)).collect();
+        let missing: Vec<&str> = [finalizer::MANAGER, finalizer::SYNCER]
+            .into_iter()
+            .filter(|own| !tree::has_finalizer(object, own))
+            .collect();
         if missing.is_empty() {
             return Ok(false);
         }
@@ -86,14 +98,25 @@ impl Inner {
     }
 
     /// Checks everything and has a syncer running.
-    async fn bring_up(self: &Arc<Self>, computing: &Arc<Computing>, cache: &Cache, binding: &ClusterBinding) -> Result<(), Failure> {
+    async fn bring_up(
+        self: &Arc<Self>,
+        computing: &Arc<Computing>,
+        cache: &Cache,
+        binding: &ClusterBinding,
+    ) -> Result<(), Failure> {
         let settings = Binding::of(binding);
-        self.validate(computing, cache, binding, &settings).map_err(|message| Failure { reason: "ValidationFailed", message })?;
+        self.validate(computing, cache, binding, &settings)
+            .map_err(|message| Failure { reason: "ValidationFailed", message })?;
         self.ensure_running(computing, binding, &settings).await
     }
 
     /// Has a syncer running that knows the binding as it is; fails while its worker does not answer.
-    pub(super) async fn ensure_running(self: &Arc<Self>, computing: &Arc<Computing>, binding: &ClusterBinding, settings: &Binding) -> Result<(), Failure> {
+    pub(super) async fn ensure_running(
+        self: &Arc<Self>,
+        computing: &Arc<Computing>,
+        binding: &ClusterBinding,
+        settings: &Binding,
+    ) -> Result<(), Failure> {
         let lost = |status: Status| Failure { reason: "ConnectivityFailed", message: status.message };
         let kubeconfig = self.kubeconfig(binding).await.map_err(lost)?;
         let fingerprint = fingerprint(&kubeconfig, settings);
@@ -103,7 +126,8 @@ impl Inner {
         }
         if known != Some(true) {
             let worker = self.workers.resolve(binding, &kubeconfig).await.map_err(lost)?;
-            let running = Running::start(self.settings.clone(), computing.clone(), worker.clone(), settings.clone(), fingerprint);
+            let running =
+                Running::start(self.settings.clone(), computing.clone(), worker.clone(), settings.clone(), fingerprint);
             self.follow(&settings.name, &running);
             self.running.write().insert(settings.name.clone(), running);
             let answer = tokio::time::timeout(CONNECTING, worker.endpoint.get_path("/version")).await;
@@ -148,14 +172,25 @@ impl Inner {
         });
     }
 
-    fn validate(&self, computing: &Computing, cache: &Cache, binding: &ClusterBinding, settings: &Binding) -> Result<(), String> {
+    fn validate(
+        &self,
+        computing: &Computing,
+        cache: &Cache,
+        binding: &ClusterBinding,
+        settings: &Binding,
+    ) -> Result<(), String> {
         check(binding)?;
         if let Some(other) = rival(binding, &all(cache)) {
-            return Err(format!("spec.clusterID {:?} is already used by ClusterBinding {other:?}", settings.cluster_id));
+            return Err(format!(
+                "spec.clusterID {:?} is already used by ClusterBinding {other:?}",
+                settings.cluster_id
+            ));
         }
         let running = self.running.read().get(&settings.name).map(|running| running.cluster_id.clone());
         let on_nodes = computing.nodes_of(&settings.name);
-        let on_nodes = on_nodes.iter().filter_map(|node| node.object.head.label(label::PHYSICAL_CLUSTER_ID).map(ToOwned::to_owned));
+        let on_nodes = on_nodes
+            .iter()
+            .filter_map(|node| node.object.head.label(label::PHYSICAL_CLUSTER_ID).map(ToOwned::to_owned));
         match running.into_iter().chain(on_nodes).find(|id| *id != settings.cluster_id) {
             Some(id) => Err(format!("spec.clusterID is immutable: it was {id:?}")),
             None => Ok(()),
@@ -164,7 +199,8 @@ impl Inner {
 
     async fn kubeconfig(&self, binding: &ClusterBinding) -> Result<String, Status> {
         let reference = &binding.spec.secret_ref;
-        let (namespace, name) = (reference.namespace.as_deref().unwrap_or_default(), reference.name.as_deref().unwrap_or_default());
+        let (namespace, name) =
+            (reference.namespace.as_deref().unwrap_or_default(), reference.name.as_deref().unwrap_or_default());
         let secret = self.endpoint.get(&resource::secrets(), Some(namespace), name).await?;
         let wrong = |why: &str| Status::bad_request(format!("secret {namespace}/{name}: {why}"));
         let text = secret["data"][KUBECONFIG_KEY].as_str().filter(|text| !text.is_empty());

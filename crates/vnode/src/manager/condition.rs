@@ -9,7 +9,14 @@ use super::Failure;
 const TYPES: [&str; 4] = ["Ready", "Connected", "SyncerReady", "ProxierReady"];
 
 /// Sets a condition; its time moves only when its status does.
-pub(crate) fn set(conditions: &mut Vec<Condition>, kind: &str, status: bool, reason: &str, message: &str, now: Timestamp) {
+pub(crate) fn set(
+    conditions: &mut Vec<Condition>,
+    kind: &str,
+    status: bool,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+) {
     let status = if status { "True" } else { "False" };
     let found = conditions.iter_mut().find(|condition| condition.type_ == kind);
     let since = found.as_ref().filter(|known| known.status == status).map(|known| known.last_transition_time.clone());

@@ -162,16 +162,18 @@ impl Inner {
         let computing = Arc::new(computing);
         let queue = self.queue.clone();
         let sink = queue.clone();
-        let bindings = Informer::start(self.endpoint.clone(), resource::bindings(), Selection::default(), move |change| {
-            sink.add(change.item().object.head.name.to_string());
-        });
+        let bindings =
+            Informer::start(self.endpoint.clone(), resource::bindings(), Selection::default(), move |change| {
+                sink.add(change.item().object.head.name.to_string());
+            });
         tokio::select! {
             () = stop.cancelled() => return,
             () = bindings.synced() => {}
         }
         let cache = bindings.cache.clone();
         let own = self.clone();
-        work(queue, BINDING_WORKERS, stop, move |name| own.clone().reconcile(computing.clone(), cache.clone(), name)).await;
+        work(queue, BINDING_WORKERS, stop, move |name| own.clone().reconcile(computing.clone(), cache.clone(), name))
+            .await;
         let running: Vec<Running> = self.running.write().drain().map(|(_, running)| running).collect();
         for running in running {
             running.end().await;

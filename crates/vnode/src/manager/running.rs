@@ -32,7 +32,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(settings: Arc<Settings>, computing: Arc<Computing>, worker: Worker, binding: Binding, fingerprint: String) -> Self {
+    pub(crate) fn start(
+        settings: Arc<Settings>,
+        computing: Arc<Computing>,
+        worker: Worker,
+        binding: Binding,
+        fingerprint: String,
+    ) -> Self {
         let stop = CancellationToken::new();
         let reach = Reach::default();
         let current = Arc::new(RwLock::new(None));
@@ -94,7 +100,15 @@ impl Supervisor {
             let (settings, computing, worker) = (self.settings.clone(), self.computing.clone(), self.worker.clone());
             let once = stop.child_token();
             // In a task of its own: a panic ends this run and nothing else.
-            let run = tokio::spawn(Syncer::run(settings, computing, worker, binding, self.reach.clone(), ready, once.clone()));
+            let run = tokio::spawn(Syncer::run(
+                settings,
+                computing,
+                worker,
+                binding,
+                self.reach.clone(),
+                ready,
+                once.clone(),
+            ));
             match run.await {
                 Ok(Ok(())) => pause = FIRST_PAUSE,
                 Ok(Err(status)) => tracing::warn!(binding = name, %status, "the syncer failed and is started again"),

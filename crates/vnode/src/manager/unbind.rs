@@ -46,7 +46,13 @@ impl Inner {
     }
 
     /// Whether nothing of the binding is left on either side.
-    async fn give_back(self: &Arc<Self>, computing: &Arc<Computing>, object: &Value, binding: &ClusterBinding, settings: &Binding) -> Result<bool, Status> {
+    async fn give_back(
+        self: &Arc<Self>,
+        computing: &Arc<Computing>,
+        object: &Value,
+        binding: &ClusterBinding,
+        settings: &Binding,
+    ) -> Result<bool, Status> {
         if tree::annotation(object, FORCE_UNBIND) == "true" {
             self.end(&settings.name).await;
             return self.abandon(computing, object, settings).await;
@@ -56,7 +62,10 @@ impl Inner {
             if nothing {
                 return Ok(true);
             }
-            let message = format!("cannot clean up: {}; annotate the binding with {FORCE_UNBIND}=true to leave everything there", failure.message);
+            let message = format!(
+                "cannot clean up: {}; annotate the binding with {FORCE_UNBIND}=true to leave everything there",
+                failure.message
+            );
             self.endpoint.event(object, "Warning", "CleanupFailed", &message, self.now()).await;
             return Err(failure.into());
         }
@@ -89,8 +98,14 @@ impl Inner {
         for node in computing.nodes_of(&settings.name) {
             for key in computing.pods_on(&node.object.head.name) {
                 let (namespace, name) = tree::split(&key);
-                behind.push(format!("Pod {}/{}", settings.mount_namespace, atoll_api::kubeocean_names::physical(namespace, name)));
-                self.endpoint.delete(&resource::pods(), Some(namespace), name, &json!({"gracePeriodSeconds": 0})).await?;
+                behind.push(format!(
+                    "Pod {}/{}",
+                    settings.mount_namespace,
+                    atoll_api::kubeocean_names::physical(namespace, name)
+                ));
+                self.endpoint
+                    .delete(&resource::pods(), Some(namespace), name, &json!({"gracePeriodSeconds": 0}))
+                    .await?;
             }
             let node = node.tree();
             let rest = tree::finalizers_without(&node, finalizer::VIRTUAL_NODE);
@@ -99,14 +114,20 @@ impl Inner {
             self.endpoint.delete(&resource::nodes(), None, tree::name(&node), &tree::only(tree::uid(&node))).await?;
         }
         for (kind, original) in self.marked(settings).await? {
-            behind.push(format!("{} {}", kind.name(), tree::annotation(&original, atoll_api::kubeocean_names::annotation::PHYSICAL_NAME)));
+            behind.push(format!(
+                "{} {}",
+                kind.name(),
+                tree::annotation(&original, atoll_api::kubeocean_names::annotation::PHYSICAL_NAME)
+            ));
             if let Some(patch) = unstamp(&original, &settings.cluster_id) {
                 let namespace = Some(tree::namespace(&original)).filter(|namespace| !namespace.is_empty());
                 self.endpoint.patch(&kind.gvr(), namespace, tree::name(&original), "", Patch::Merge, &patch).await?;
             }
         }
         let message = if behind.is_empty() { "nothing".to_owned() } else { behind.join(", ") };
-        self.endpoint.event(object, "Warning", "LeftBehind", &format!("left in the worker cluster: {message}"), self.now()).await;
+        self.endpoint
+            .event(object, "Warning", "LeftBehind", &format!("left in the worker cluster: {message}"), self.now())
+            .await;
         Ok(true)
     }
 }

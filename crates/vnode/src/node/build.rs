@@ -136,7 +136,8 @@ impl Draft<'_> {
             Some(address) => Some(address.to_string()),
             None => internal_ip(self.physical).map(ToOwned::to_owned),
         };
-        let mut addresses: Vec<Value> = address.into_iter().map(|ip| json!({"type": "InternalIP", "address": ip})).collect();
+        let mut addresses: Vec<Value> =
+            address.into_iter().map(|ip| json!({"type": "InternalIP", "address": ip})).collect();
         addresses.push(json!({"type": "Hostname", "address": self.name}));
         status["addresses"] = addresses.into();
         if self.address.is_some() {
@@ -158,7 +159,11 @@ fn set_taints(node: &mut Value, taints: Vec<Value>) {
 }
 
 fn written(amounts: &Amounts) -> Value {
-    amounts.iter().map(|(name, amount)| (name.clone(), Value::from(amount.to_string()))).collect::<serde_json::Map<_, _>>().into()
+    amounts
+        .iter()
+        .map(|(name, amount)| (name.clone(), Value::from(amount.to_string())))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 /// The conditions of a node whose cluster does not answer: as last known, but not Ready.
@@ -183,7 +188,9 @@ pub(crate) fn internal_ip(node: &Value) -> Option<&str> {
 
 /// Whether a node says it is ready.
 pub(crate) fn is_ready(node: &Value) -> bool {
-    list(&node["status"]["conditions"]).iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    list(&node["status"]["conditions"])
+        .iter()
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
 /// `name(resource=quantity/percent%,…)`.

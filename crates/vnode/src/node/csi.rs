@@ -29,7 +29,9 @@ fn wanted(name: &str, physical: &Value, binding: &Binding, known: Option<&Value>
     annotations.insert(annotation::PHYSICAL_CSINODE_UID.to_owned(), tree::uid(physical).to_owned());
     let stamp = known.map(|known| tree::annotation(known, annotation::LAST_SYNC_TIME).to_owned());
     annotations.insert(annotation::LAST_SYNC_TIME.to_owned(), stamp.unwrap_or_default());
-    let mut object = known.cloned().unwrap_or_else(|| json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": name}}));
+    let mut object = known
+        .cloned()
+        .unwrap_or_else(|| json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": name}}));
     object["metadata"]["labels"] = json!(labels);
     object["metadata"]["annotations"] = json!(annotations);
     object["spec"] = physical["spec"].clone();

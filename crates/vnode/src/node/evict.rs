@@ -31,7 +31,9 @@ impl Syncer {
         for key in self.computing.pods_on(tree::name(node)) {
             let Some(pod) = self.computing.pods.get_key(&key).map(|item| item.tree()).filter(must_go) else { continue };
             let (namespace, name) = (tree::namespace(&pod), tree::name(&pod));
-            if let Err(status) = self.above().delete(&resource::pods(), Some(namespace), name, &tree::only(tree::uid(&pod))).await {
+            if let Err(status) =
+                self.above().delete(&resource::pods(), Some(namespace), name, &tree::only(tree::uid(&pod))).await
+            {
                 failures.push(format!("{key}: {status}"));
             }
         }
@@ -49,7 +51,10 @@ mod tests {
         for (pod, goes) in [
             (json!({"spec": {}}), true),
             (json!({"spec": {"tolerations": [{"key": "other"}]}}), true),
-            (json!({"spec": {"tolerations": [{"key": "kubeocean.io/out-of-time-windows", "operator": "Exists"}]}}), false),
+            (
+                json!({"spec": {"tolerations": [{"key": "kubeocean.io/out-of-time-windows", "operator": "Exists"}]}}),
+                false,
+            ),
             (json!({"metadata": {"deletionTimestamp": "2026-01-05T12:00:00Z"}}), false),
             (json!({"status": {"phase": "Succeeded"}}), false),
         ] {

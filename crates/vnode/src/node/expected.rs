@@ -48,9 +48,9 @@ const OURS: [&str; 2] = [annotation::EXPECTED_METADATA, annotation::DELETION_TAI
 /// The same for taints, which are told apart by key.
 pub(crate) fn keep_taints(existing: &[Value], before: &[Value], wanted: &[Value]) -> Vec<Value> {
     let among = |taints: &[Value], key: &Value| taints.iter().any(|taint| taint["key"] == *key);
-    let added = existing.iter().filter(|own| {
-        own["key"] != taint::DELETING && !among(before, &own["key"]) && !among(wanted, &own["key"])
-    });
+    let added = existing
+        .iter()
+        .filter(|own| own["key"] != taint::DELETING && !among(before, &own["key"]) && !among(wanted, &own["key"]));
     wanted.iter().chain(added).cloned().collect()
 }
 

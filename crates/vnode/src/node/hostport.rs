@@ -20,7 +20,9 @@ pub(crate) fn host_ports(pod: &Value) -> impl Iterator<Item = HostPort> {
     let ports = containers.flat_map(|container| tree::list(&container["ports"]));
     ports.filter_map(|port| {
         let number = port["hostPort"].as_i64().filter(|number| *number > 0)?;
-        let text = |field: &str, default: &str| port[field].as_str().filter(|text| !text.is_empty()).unwrap_or(default).to_owned();
+        let text = |field: &str, default: &str| {
+            port[field].as_str().filter(|text| !text.is_empty()).unwrap_or(default).to_owned()
+        };
         Some((text("hostIP", "0.0.0.0"), text("protocol", "TCP"), number))
     })
 }
@@ -53,8 +55,11 @@ impl Syncer {
     /// Has exactly one placeholder with exactly these ports, or none.
     pub(crate) async fn keep_host_ports(&self, physical: &str, node: &str) -> Result<(), Status> {
         let pods = self.usage.foreign_on(physical);
-        let wanted: BTreeSet<HostPort> =
-            pods.iter().filter_map(|key| self.pods.get_key(key)).flat_map(|item| host_ports(&item.tree()).collect::<Vec<_>>()).collect();
+        let wanted: BTreeSet<HostPort> = pods
+            .iter()
+            .filter_map(|key| self.pods.get_key(key))
+            .flat_map(|item| host_ports(&item.tree()).collect::<Vec<_>>())
+            .collect();
         let mut found = false;
         for placeholder in self.placeholders(node) {
             let own: BTreeSet<HostPort> = host_ports(&placeholder).collect();
@@ -78,7 +83,17 @@ impl Syncer {
         };
         let condition = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": atoll_meta::time::format(self.now())});
         let patch = json!({"status": {"conditions": [condition]}});
-        self.above().patch(&resource::pods(), Some(FAKE_NAMESPACE), tree::name(&made), "status", atoll_runtime::Patch::Merge, &patch).await.map(drop)
+        self.above()
+            .patch(
+                &resource::pods(),
+                Some(FAKE_NAMESPACE),
+                tree::name(&made),
+                "status",
+                atoll_runtime::Patch::Merge,
+                &patch,
+            )
+            .await
+            .map(drop)
     }
 
     /// Removes the placeholders of a virtual node.
@@ -96,7 +111,10 @@ impl Syncer {
 
     fn placeholders(&self, node: &str) -> Vec<Value> {
         let keys = self.computing.pods_on(node);
-        let pods = keys.iter().filter(|key| key.starts_with(FAKE_NAMESPACE)).filter_map(|key| self.computing.pods.get_key(key));
+        let pods = keys
+            .iter()
+            .filter(|key| key.starts_with(FAKE_NAMESPACE))
+            .filter_map(|key| self.computing.pods.get_key(key));
         pods.map(|item| item.tree()).filter(|pod| tree::label(pod, label::HOST_PORT_FAKE_POD) == "true").collect()
     }
 }
@@ -112,7 +130,8 @@ mod tests {
             "initContainers": [{"ports": [{"hostPort": 90}]}],
         }});
         let ports: BTreeSet<HostPort> = host_ports(&pod).collect();
-        let text: Vec<String> = ports.iter().map(|(ip, protocol, number)| format!("{ip} {protocol} {number}")).collect();
+        let text: Vec<String> =
+            ports.iter().map(|(ip, protocol, number)| format!("{ip} {protocol} {number}")).collect();
         assert_eq!(text, ["0.0.0.0 TCP 90", "0.0.0.0 TCP 8080", "10.0.0.1 UDP 53"]);
         let made = placeholder("vnode", &ports);
         assert_eq!(host_ports(&made).collect::<BTreeSet<_>>(), ports);

@@ -53,7 +53,9 @@ impl Syncer {
                 return self.withdraw(Some(&physical), Some(existing), "the virtual node is being deleted").await;
             }
             if tree::label(existing, label::PHYSICAL_NODE_UID) != tree::uid(&physical) {
-                return self.withdraw(Some(&physical), Some(existing), "the node was replaced by another of its name").await;
+                return self
+                    .withdraw(Some(&physical), Some(existing), "the node was replaced by another of its name")
+                    .await;
             }
         }
         let facts = NodeFacts::of(&physical);
@@ -86,7 +88,13 @@ impl Syncer {
     }
 
     /// Writes a virtual Node and everything that goes with it.
-    async fn lend(&self, physical: &Value, existing: Option<&Value>, node: Value, loan: &Loan) -> Result<Option<Duration>, Status> {
+    async fn lend(
+        &self,
+        physical: &Value,
+        existing: Option<&Value>,
+        node: Value,
+        loan: &Loan,
+    ) -> Result<Option<Duration>, Status> {
         let written = self.write_node(existing, &node).await?;
         if !self.reach.is_up() {
             return Ok(None);

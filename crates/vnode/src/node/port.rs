@@ -39,7 +39,13 @@ impl Ports {
         let mut by_port = self.by_port.lock();
         let taken = by_port.iter_mut().filter(|(_, owner)| *owner == node);
         // Kept as taken, so that nobody else tries it.
-        let last = taken.map(|(port, owner)| { owner.clear(); *port }).max().unwrap_or(FIRST as u16);
+        let last = taken
+            .map(|(port, owner)| {
+                owner.clear();
+                *port
+            })
+            .max()
+            .unwrap_or(FIRST as u16);
         let ports = (1..COUNT).map(|step| (FIRST + (u32::from(last) - FIRST + step) % COUNT) as u16);
         let port = ports.clone().find(|port| !by_port.contains_key(port)).unwrap_or(last);
         by_port.insert(port, node.to_owned());

@@ -18,7 +18,8 @@ impl Syncer {
                 continue;
             }
             let patch = json!({"status": {"conditions": conditions}});
-            let written = self.above().patch(&resource::nodes(), None, tree::name(&node), "status", Patch::Merge, &patch).await;
+            let written =
+                self.above().patch(&resource::nodes(), None, tree::name(&node), "status", Patch::Merge, &patch).await;
             if let Err(status) = written {
                 tracing::warn!(node = tree::name(&node), %status, "cannot say that the node is unreachable");
             }

@@ -9,7 +9,13 @@ use serde_json::{Value, json};
 const CORDONED: &str = "node.kubernetes.io/unschedulable";
 
 /// The taints of the leased node, then ours: the default one, then that of closed windows.
-pub(crate) fn wanted(physical: &[Value], default_taint: bool, state: &State, existing: &[Value], now: Timestamp) -> Vec<Value> {
+pub(crate) fn wanted(
+    physical: &[Value],
+    default_taint: bool,
+    state: &State,
+    existing: &[Value],
+    now: Timestamp,
+) -> Vec<Value> {
     let mut out: Vec<Value> = physical.iter().filter(|own| own["key"] != taint::OUT_OF_WINDOWS).map(renamed).collect();
     if default_taint {
         out.push(json!({"key": taint::VIRTUAL_NODE, "effect": "NoSchedule"}));
@@ -55,7 +61,10 @@ mod tests {
 
     fn keys(physical: Value, default_taint: bool, state: &State) -> Vec<String> {
         let taints = wanted(physical.as_array().unwrap(), default_taint, state, &[], NOW.parse().unwrap());
-        taints.iter().map(|own| format!("{}:{}", own["key"].as_str().unwrap(), own["effect"].as_str().unwrap())).collect()
+        taints
+            .iter()
+            .map(|own| format!("{}:{}", own["key"].as_str().unwrap(), own["effect"].as_str().unwrap()))
+            .collect()
     }
 
     #[test]
@@ -80,7 +89,10 @@ mod tests {
         let closed = |force| State::Closed { force, grace: SignedDuration::ZERO };
         assert_eq!(keys(json!([]), false, &closed(false)), ["kubeocean.io/out-of-time-windows:NoSchedule"]);
         assert_eq!(keys(json!([]), false, &closed(true)), ["kubeocean.io/out-of-time-windows:NoExecute"]);
-        assert_eq!(keys(json!([]), false, &State::Invalid("x".into())), ["kubeocean.io/out-of-time-windows:NoSchedule"]);
+        assert_eq!(
+            keys(json!([]), false, &State::Invalid("x".into())),
+            ["kubeocean.io/out-of-time-windows:NoSchedule"]
+        );
     }
 
     #[test]

@@ -21,7 +21,12 @@ pub(crate) const SYSTEM_NAMESPACES: [&str; 5] =
 
 impl Syncer {
     /// Goes one step towards there being no virtual Node.
-    pub(crate) async fn withdraw(&self, physical: Option<&Value>, existing: Option<&Value>, why: &str) -> Result<Option<Duration>, Status> {
+    pub(crate) async fn withdraw(
+        &self,
+        physical: Option<&Value>,
+        existing: Option<&Value>,
+        why: &str,
+    ) -> Result<Option<Duration>, Status> {
         if let Some(physical) = physical.filter(|physical| !tree::label(physical, label::POLICY_APPLIED).is_empty()) {
             self.mark_physical(tree::name(physical), Value::Null).await?;
         }

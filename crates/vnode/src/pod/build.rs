@@ -91,7 +91,10 @@ mod tests {
         assert!(!annotations.keys().any(|key| key.contains("physical-pod") || key.contains("last-sync")));
         let agreed = Expected::decode(&annotations[annotation::EXPECTED_METADATA]).unwrap();
         assert_eq!(json!(agreed.labels), json!({"app": "web"}));
-        assert_eq!((tree::name(&below), tree::namespace(&below)), ("test-pod-49d2ec05688689cc55230ecf7101f2de", "mount"));
+        assert_eq!(
+            (tree::name(&below), tree::namespace(&below)),
+            ("test-pod-49d2ec05688689cc55230ecf7101f2de", "mount")
+        );
     }
 
     #[test]

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use atoll_api::kubeocean_names::{DEFAULT_PRIORITY, DEFAULT_PRIORITY_CLASS, MANAGED_BY, annotation, label};
+use atoll_api::kubeocean::ResourceLeasingPolicy;
+use atoll_api::kubeocean_names::{DEFAULT_PRIORITY, DEFAULT_PRIORITY_CLASS, MANAGED_BY, label};
 use atoll_meta::Status;
 use serde_json::{Value, json};
 
+use super::allow;
 use super::build::{Workload, physical_pod, workload};
 use super::rewrite::Rewrite;
 use super::step::Step;
-use super::allow;
 use crate::binding::Binding;
 use crate::resource;
 use crate::syncer::Syncer;
@@ -19,7 +20,7 @@ use crate::tree;
 const REFUSED_AGAIN: Duration = Duration::from_secs(30);
 
 impl Syncer {
-    /// Makes the physical pod and notes it on the pod.
+    /// Makes the physical pod.
     pub(super) async fn create_physical(&self, pod: &Value, binding: &Binding) -> Result<Option<Duration>, Status> {
         if !self.reach.is_up() {
             return Err(Status::unavailable("the worker cluster does not answer"));
@@ -31,9 +32,10 @@ impl Syncer {
             return self.refuse(pod, &refused).await;
         }
         match self.make(pod, binding, &allowed).await {
-            Ok(below) => {
+            // The pod learns of it together with its first status, when the physical pod is seen.
+            Ok(_) => {
                 self.complaints.lock().remove(tree::uid(pod));
-                self.link(pod, &below).await.map(|()| None)
+                Ok(None)
             }
             Err(status) => {
                 self.complain(pod, "FailedCreatePod", &status.message).await;
@@ -50,14 +52,16 @@ impl Syncer {
     }
 
     async fn physical_object(&self, pod: &Value, binding: &Binding) -> Result<Value, Status> {
-        let node = self.node_of(pod).ok_or_else(|| Status::unavailable("the virtual node is not known yet"))?;
-        let physical_node = tree::label(&node, label::PHYSICAL_NODE_NAME);
-        if physical_node.is_empty() {
-            return Err(Status::internal(format!("node {} does not say which node it stands for", tree::name(&node))));
+        let host = self.host_of(pod).ok_or_else(|| Status::unavailable("the virtual node is not known yet"))?;
+        if host.physical.is_empty() {
+            return Err(Status::internal(format!(
+                "node {} does not say which node it stands for",
+                pod["spec"]["nodeName"]
+            )));
         }
         let intranet = self.intranet().await?;
         let rewrite = Rewrite {
-            node: physical_node,
+            node: &host.physical,
             direct: binding.direct,
             priority_class: &binding.priority_class,
             intranet: &intranet,
@@ -93,29 +97,11 @@ impl Syncer {
         self.below().ensure(&resource::namespaces(), None, &namespace).await.map(drop)
     }
 
-    /// Notes on a pod which physical pod runs for it.
-    pub(super) async fn link(&self, pod: &Value, below: &Value) -> Result<(), Status> {
-        let links = [
-            (annotation::PHYSICAL_POD_NAMESPACE, tree::namespace(below)),
-            (annotation::PHYSICAL_POD_NAME, tree::name(below)),
-            (annotation::PHYSICAL_POD_UID, tree::uid(below)),
-        ];
-        if links.iter().all(|(key, value)| tree::annotation(pod, key) == *value) && tree::label(pod, label::MANAGED_BY) == MANAGED_BY {
-            return Ok(());
-        }
-        let annotations: tree::Strings = links.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let patch = json!({"metadata": {
-            "annotations": annotations, "labels": {label::MANAGED_BY: MANAGED_BY}, "uid": tree::uid(pod),
-        }});
-        self.patch_pod(pod, "", &patch).await
-    }
-
     /// What the policy of a pod's node allows.
     pub(super) fn allowed(&self, pod: &Value) -> Vec<String> {
-        let Some(node) = self.node_of(pod) else { return Vec::new() };
-        let policy = tree::annotation(&node, annotation::POLICIES_APPLIED);
-        let policies = self.all_policies();
-        policies.into_iter().find(|own| own.name == policy).map(|own| own.spec.allow).unwrap_or_default()
+        let Some(host) = self.host_of(pod) else { return Vec::new() };
+        let policy = self.policies.get("", &host.policy).and_then(|item| item.decode::<ResourceLeasingPolicy>().ok());
+        policy.map(|policy| policy.spec.allow).unwrap_or_default()
     }
 
     async fn refuse(&self, pod: &Value, refused: &[String]) -> Result<Option<Duration>, Status> {

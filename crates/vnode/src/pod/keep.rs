@@ -74,7 +74,8 @@ impl Syncer {
 
     /// The few fields of a running pod that may change.
     async fn keep_spec(&self, pod: &Value, below: &Value) -> Result<(), Status> {
-        let (wanted, there) = (tree::list(&pod["spec"]["ephemeralContainers"]), tree::list(&below["spec"]["ephemeralContainers"]));
+        let (wanted, there) =
+            (tree::list(&pod["spec"]["ephemeralContainers"]), tree::list(&below["spec"]["ephemeralContainers"]));
         let missing = |own: &&Value| !there.iter().any(|known| known["name"] == own["name"]);
         let added: Vec<Value> = wanted.iter().filter(missing).cloned().collect();
         if added.is_empty() || tree::is_deleting(below) {

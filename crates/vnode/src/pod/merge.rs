@@ -77,7 +77,10 @@ mod tests {
     use super::*;
 
     fn map(text: &str) -> Strings {
-        text.split_whitespace().filter_map(|pair| pair.split_once('=')).map(|(a, b)| (a.to_owned(), b.to_owned())).collect()
+        text.split_whitespace()
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+            .collect()
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod allow;
 mod build;
 mod create;
+mod event;
 mod keep;
 mod merge;
 mod network;
@@ -22,13 +23,14 @@ use serde_json::{Value, json};
 
 use crate::binding::Binding;
 use crate::resource;
-use crate::syncer::Syncer;
+use crate::syncer::{Host, Syncer};
 use crate::tree;
 pub(crate) use build::{Workload, marks};
+pub(crate) use event::events;
 pub(crate) use network::{Intranet, offered};
 pub(crate) use refs::references;
-pub(crate) use token::SWEEP;
 use step::{Context, Step, step};
+pub(crate) use token::SWEEP;
 
 impl Syncer {
     /// Brings one pod and its physical pod in line.
@@ -52,23 +54,21 @@ impl Syncer {
 
     /// Whether a pod is bound to a virtual node of this binding.
     fn is_on_our_node(&self, pod: &Value, binding: &Binding) -> bool {
-        let Some(node) = self.node_of(pod) else { return false };
-        let named = tree::annotation(&node, annotation::PHYSICAL_CLUSTER_NAME);
-        if !named.is_empty() {
-            return named == binding.name;
-        }
-        binding.owns_node(|key| Some(tree::label(&node, key).to_owned()))
+        let ours =
+            |host: Arc<Host>| host.binding == binding.name && (host.named || host.cluster_id == binding.cluster_id);
+        self.host_of(pod).is_some_and(ours)
     }
 
     /// The virtual node a pod is bound to.
-    fn node_of(&self, pod: &Value) -> Option<Value> {
-        let name = pod["spec"]["nodeName"].as_str().filter(|name| !name.is_empty())?;
-        self.computing.nodes.get("", name).map(|item| item.tree())
+    fn host_of(&self, pod: &Value) -> Option<Arc<Host>> {
+        self.computing.host(pod["spec"]["nodeName"].as_str()?)
     }
 
     /// Namespace and name of the physical pod: where it was put, or else where it would be.
     fn physical_place(&self, pod: Option<&Value>, binding: &Binding, namespace: &str, name: &str) -> (String, String) {
-        let known = |key: &str| pod.map(|pod| tree::annotation(pod, key)).filter(|text| !text.is_empty()).map(ToOwned::to_owned);
+        let known = |key: &str| {
+            pod.map(|pod| tree::annotation(pod, key)).filter(|text| !text.is_empty()).map(ToOwned::to_owned)
+        };
         (
             known(annotation::PHYSICAL_POD_NAMESPACE).unwrap_or_else(|| binding.mount_namespace.clone()),
             known(annotation::PHYSICAL_POD_NAME).unwrap_or_else(|| physical(namespace, name)),
@@ -87,10 +87,15 @@ impl Syncer {
             (Step::Create, Some(pod), _) => self.create_physical(&pod, binding).await,
             (Step::Keep, Some(pod), Some(below)) => self.keep(&pod, &below).await,
             (Step::Lost, Some(pod), _) => self.confirm_lost(&pod, binding).await.map(|()| None),
-            (Step::Delete(grace), pod, Some(below)) => self.delete_physical(key, pod.as_ref(), &below, grace).await.map(|()| None),
+            (Step::Delete(grace), pod, Some(below)) => {
+                self.delete_physical(key, pod.as_ref(), &below, grace).await.map(|()| None)
+            }
             (Step::Finish, Some(pod), _) => self.finish(&pod, binding).await.map(|()| None),
             (Step::Conflict, Some(pod), Some(below)) => {
-                let why = format!("the worker cluster has a pod {} that is not ours", tree::key(tree::namespace(&below), tree::name(&below)));
+                let why = format!(
+                    "the worker cluster has a pod {} that is not ours",
+                    tree::key(tree::namespace(&below), tree::name(&below))
+                );
                 self.complain(&pod, "FailedCreatePod", &why).await;
                 Err(Status::internal(why))
             }
@@ -105,7 +110,13 @@ impl Syncer {
     }
 
     /// Deletes a physical pod; when its pod seems to be gone, only after asking for it once more.
-    async fn delete_physical(&self, key: &str, pod: Option<&Value>, below: &Value, grace: Option<i64>) -> Result<(), Status> {
+    async fn delete_physical(
+        &self,
+        key: &str,
+        pod: Option<&Value>,
+        below: &Value,
+        grace: Option<i64>,
+    ) -> Result<(), Status> {
         if pod.is_none() {
             let (namespace, name) = tree::split(key);
             let still = self.above().get_opt(&resource::pods(), Some(namespace), name).await?;
@@ -125,7 +136,14 @@ impl Syncer {
         let ours = tree::label(&below, crate::binding::OWNER) == self.computing.owner;
         let here = tree::label(&below, atoll_api::kubeocean_names::label::CLUSTER_BINDING) == self.binding().name;
         if ours && here && crate::syncer::original_of(&below).is_none() && !tree::is_deleting(&below) {
-            self.below().delete(&resource::pods(), Some(tree::namespace(&below)), tree::name(&below), &tree::only(tree::uid(&below))).await?;
+            self.below()
+                .delete(
+                    &resource::pods(),
+                    Some(tree::namespace(&below)),
+                    tree::name(&below),
+                    &tree::only(tree::uid(&below)),
+                )
+                .await?;
         }
         Ok(None)
     }

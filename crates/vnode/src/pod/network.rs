@@ -20,7 +20,10 @@ pub(crate) fn offered(service: &Value) -> Result<(String, i64), String> {
     let name = format!("{}/{}", crate::tree::namespace(service), crate::tree::name(service));
     let ingress = list(&service["status"]["loadBalancer"]["ingress"]);
     let first = ingress.first().ok_or_else(|| format!("service {name} has no load balancer ingress"))?;
-    let ip = first["ip"].as_str().filter(|ip| !ip.is_empty()).ok_or_else(|| format!("service {name} has no load balancer IP"))?;
+    let ip = first["ip"]
+        .as_str()
+        .filter(|ip| !ip.is_empty())
+        .ok_or_else(|| format!("service {name} has no load balancer IP"))?;
     let port = list(&service["spec"]["ports"]).first().and_then(|port| port["port"].as_i64());
     Ok((ip.to_owned(), port.ok_or_else(|| format!("service {name} has no port"))?))
 }
@@ -32,7 +35,8 @@ pub(crate) fn apply(spec: &mut Value, namespace: &str, hostname: &str, intranet:
         variables.push(("KUBERNETES_SERVICE_HOST", address.clone()));
         variables.push(("KUBERNETES_SERVICE_PORT", port.to_string()));
         let domain = format!("kubernetes.default.svc.{}", intranet.domain);
-        let alias = json!({"ip": address, "hostnames": ["kubernetes.default.svc", "kubernetes.default", "kubernetes", domain]});
+        let alias =
+            json!({"ip": address, "hostnames": ["kubernetes.default.svc", "kubernetes.default", "kubernetes", domain]});
         push(spec, "hostAliases", alias);
     }
     for group in ["/containers", "/initContainers"] {

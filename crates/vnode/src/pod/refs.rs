@@ -92,11 +92,23 @@ mod tests {
         });
         let found: Vec<String> = references(&spec)
             .iter()
-            .map(|reference| format!("{:?} {}{}", reference.kind, reference.name, if reference.optional { "?" } else { "" }))
+            .map(|reference| {
+                format!("{:?} {}{}", reference.kind, reference.name, if reference.optional { "?" } else { "" })
+            })
             .collect();
         assert_eq!(
             found,
-            ["ConfigMap c1", "ConfigMap c2", "ConfigMap c3", "Secret pull?", "Secret s1?", "Secret s2", "Secret s3", "Secret s4", "Claim v1"]
+            [
+                "ConfigMap c1",
+                "ConfigMap c2",
+                "ConfigMap c3",
+                "Secret pull?",
+                "Secret s1?",
+                "Secret s2",
+                "Secret s3",
+                "Secret s4",
+                "Claim v1"
+            ]
         );
     }
 }

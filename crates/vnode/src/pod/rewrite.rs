@@ -119,7 +119,8 @@ fn tokens(spec: &mut Value, pod: &Value) {
     for volume in list_mut(spec, "/volumes") {
         let name = token_name(pod, volume);
         let mut index = 0;
-        for source in list_mut(volume, "/projected/sources").filter(|source| source["serviceAccountToken"].is_object()) {
+        for source in list_mut(volume, "/projected/sources").filter(|source| source["serviceAccountToken"].is_object())
+        {
             let path = source["serviceAccountToken"]["path"].clone();
             *source = json!({"secret": {"name": name, "items": [{"key": token_key(index), "path": path}]}});
             index += 1;

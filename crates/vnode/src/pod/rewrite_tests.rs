@@ -21,13 +21,26 @@ fn scheduling_is_replaced_by_the_node_that_was_chosen() {
         "serviceAccountName": "sa", "serviceAccount": "sa", "tolerations": [{"key": "k"}],
     });
     let below = rewrite(spec.clone(), false);
-    let term = &below["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0];
+    let term =
+        &below["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0];
     assert_eq!(*term, json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}));
     assert_eq!(below["affinity"].as_object().unwrap().len(), 1);
-    for gone in ["nodeName", "nodeSelector", "schedulerName", "priority", "preemptionPolicy", "topologySpreadConstraints", "serviceAccountName", "serviceAccount"] {
+    for gone in [
+        "nodeName",
+        "nodeSelector",
+        "schedulerName",
+        "priority",
+        "preemptionPolicy",
+        "topologySpreadConstraints",
+        "serviceAccountName",
+        "serviceAccount",
+    ] {
         assert!(below.get(gone).is_none(), "{gone}");
     }
-    assert_eq!((&below["priorityClassName"], &below["tolerations"]), (&json!("kubeocean-default"), &json!([{"key": "k"}])));
+    assert_eq!(
+        (&below["priorityClassName"], &below["tolerations"]),
+        (&json!("kubeocean-default"), &json!([{"key": "k"}]))
+    );
     assert_eq!(below["automountServiceAccountToken"], false);
     let direct = rewrite(spec, true);
     assert_eq!((&direct["nodeName"], direct.get("affinity")), (&json!("n1"), None));
@@ -43,7 +56,10 @@ fn references_point_at_the_copies() {
         }),
         false,
     );
-    assert_eq!(below["containers"][0]["envFrom"][0]["configMapRef"]["name"], "my-config-078167b8edae8c89d2ffe824c39f4648");
+    assert_eq!(
+        below["containers"][0]["envFrom"][0]["configMapRef"]["name"],
+        "my-config-078167b8edae8c89d2ffe824c39f4648"
+    );
     assert_eq!(below["volumes"][0]["secret"]["secretName"], physical("default", "s"));
     assert_eq!(below["volumes"][1]["persistentVolumeClaim"]["claimName"], physical("default", "data"));
     assert_eq!(below["imagePullSecrets"][0]["name"], physical("default", "pull"));
@@ -61,10 +77,16 @@ fn projected_tokens_become_secrets() {
     let sources = rewrite(spec.clone(), false)["volumes"][0]["projected"]["sources"].clone();
     assert_eq!(sources[0], json!({"secret": {"name": secret, "items": [{"key": "token", "path": "token"}]}}));
     assert_eq!(sources[1]["configMap"]["name"], physical("default", "kube-root-ca.crt"));
-    assert_eq!(sources[2]["downwardAPI"]["items"][0]["fieldRef"]["fieldPath"], "metadata.annotations['kubeocean.io/virtual-pod-namespace']");
+    assert_eq!(
+        sources[2]["downwardAPI"]["items"][0]["fieldRef"]["fieldPath"],
+        "metadata.annotations['kubeocean.io/virtual-pod-namespace']"
+    );
     assert_eq!(sources[3], json!({"secret": {"name": secret, "items": [{"key": "token-1", "path": "vault"}]}}));
     let wishes = token_wishes(&pod(spec));
-    assert_eq!(wishes[0], TokenWish { secret: secret.into(), key: "token".into(), audience: String::new(), seconds: Some(3607) });
+    assert_eq!(
+        wishes[0],
+        TokenWish { secret: secret.into(), key: "token".into(), audience: String::new(), seconds: Some(3607) }
+    );
     assert_eq!((wishes[1].key.as_str(), wishes[1].audience.as_str()), ("token-1", "vault"));
 }
 
@@ -76,10 +98,21 @@ fn pods_see_the_names_they_have_above() {
         json!({"containers": [{"env": paths.map(env)}], "volumes": [{"downwardAPI": {"items": [{"fieldRef": {"fieldPath": "metadata.name"}}]}}]}),
         false,
     );
-    let seen: Vec<&str> =
-        list(&below["containers"][0]["env"]).iter().filter_map(|env| env["valueFrom"]["fieldRef"]["fieldPath"].as_str()).collect();
+    let seen: Vec<&str> = list(&below["containers"][0]["env"])
+        .iter()
+        .filter_map(|env| env["valueFrom"]["fieldRef"]["fieldPath"].as_str())
+        .collect();
     let annotated = |name: &str| format!("metadata.annotations['kubeocean.io/{name}']");
-    assert_eq!(seen, [annotated("virtual-pod-name"), annotated("virtual-pod-namespace"), annotated("virtual-node-name"), "metadata.uid".into(), "status.podIP".into()]);
+    assert_eq!(
+        seen,
+        [
+            annotated("virtual-pod-name"),
+            annotated("virtual-pod-namespace"),
+            annotated("virtual-node-name"),
+            "metadata.uid".into(),
+            "status.podIP".into()
+        ]
+    );
     assert_eq!(below["volumes"][0]["downwardAPI"]["items"][0]["fieldRef"]["fieldPath"], annotated("virtual-pod-name"));
 }
 
@@ -94,19 +127,28 @@ fn the_api_server_and_the_dns_are_those_of_the_computing_cluster() {
     );
     for container in [&below["containers"][0], &below["initContainers"][0]] {
         let value = |name: &str| list(&container["env"]).iter().find(|env| env["name"] == name).cloned();
-        assert_eq!(value("KUBERNETES_SERVICE_HOST"), Some(json!({"name": "KUBERNETES_SERVICE_HOST", "value": "10.0.0.1"})));
+        assert_eq!(
+            value("KUBERNETES_SERVICE_HOST"),
+            Some(json!({"name": "KUBERNETES_SERVICE_HOST", "value": "10.0.0.1"}))
+        );
         assert_eq!(value("KUBERNETES_SERVICE_PORT"), Some(json!({"name": "KUBERNETES_SERVICE_PORT", "value": "443"})));
         assert_eq!(value("HOSTNAME"), Some(json!({"name": "HOSTNAME", "value": "web-0"})));
     }
     assert_eq!(below["hostAliases"][0]["hostnames"].as_array().unwrap().len(), 4);
     assert_eq!(below["dnsPolicy"], "None");
-    assert_eq!(below["dnsConfig"], json!({
-        "nameservers": ["10.0.0.2"], "searches": ["default.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp"],
-        "options": [{"name": "ndots", "value": "5"}, {"name": "timeout", "value": "1"}],
-    }));
+    assert_eq!(
+        below["dnsConfig"],
+        json!({
+            "nameservers": ["10.0.0.2"], "searches": ["default.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp"],
+            "options": [{"name": "ndots", "value": "5"}, {"name": "timeout", "value": "1"}],
+        })
+    );
     assert_eq!(rewrite(json!({"dnsPolicy": "Default"}), false)["dnsPolicy"], "Default");
     assert_eq!(rewrite(json!({"dnsPolicy": "ClusterFirst", "hostNetwork": true}), false)["dnsPolicy"], "ClusterFirst");
-    assert_eq!(rewrite(json!({"dnsPolicy": "ClusterFirstWithHostNet", "hostNetwork": true}), false)["dnsPolicy"], "None");
+    assert_eq!(
+        rewrite(json!({"dnsPolicy": "ClusterFirstWithHostNet", "hostNetwork": true}), false)["dnsPolicy"],
+        "None"
+    );
 }
 
 #[test]

@@ -57,7 +57,8 @@ fn deletion_waits_for_the_physical_pod_and_carries_the_grace_period_over() {
     let deleting = pod(json!({"metadata": {"deletionTimestamp": GONE, "deletionGracePeriodSeconds": 7}}));
     assert_eq!(next(Some(&deleting), None, true), Step::Finish);
     assert_eq!(next(Some(&deleting), Some(&physical(json!({}))), true), Step::Delete(Some(7)));
-    let going = |seconds| physical(json!({"metadata": {"deletionTimestamp": GONE, "deletionGracePeriodSeconds": seconds}}));
+    let going =
+        |seconds| physical(json!({"metadata": {"deletionTimestamp": GONE, "deletionGracePeriodSeconds": seconds}}));
     assert_eq!(next(Some(&deleting), Some(&going(7)), true), Step::Wait);
     assert_eq!(next(Some(&deleting), Some(&going(30)), true), Step::Delete(Some(7)), "the shorter one counts");
     let foreign = physical(json!({"metadata": {"labels": {OWNER: "other"}}}));
@@ -70,12 +71,23 @@ fn deletion_waits_for_the_physical_pod_and_carries_the_grace_period_over() {
 fn orphans_of_this_cluster_go_and_those_of_others_stay() {
     assert_eq!(next(None, Some(&physical(json!({}))), false), Step::Delete(None));
     assert_eq!(next(None, Some(&physical(json!({"metadata": {"labels": {OWNER: "other"}}}))), false), Step::Ignore);
-    assert_eq!(next(None, Some(&physical(json!({"metadata": {"labels": {OWNER: ""}}}))), false), Step::Ignore, "unmarked");
-    assert_eq!(next(None, Some(&physical(json!({"metadata": {"labels": {"kubeocean.io/managed-by": ""}}}))), false), Step::Ignore);
+    assert_eq!(
+        next(None, Some(&physical(json!({"metadata": {"labels": {OWNER: ""}}}))), false),
+        Step::Ignore,
+        "unmarked"
+    );
+    assert_eq!(
+        next(None, Some(&physical(json!({"metadata": {"labels": {"kubeocean.io/managed-by": ""}}}))), false),
+        Step::Ignore
+    );
     assert_eq!(next(None, None, false), Step::Ignore);
     let stale = physical(json!({"metadata": {"annotations": {"kubeocean.io/virtual-pod-uid": "u0"}}}));
     assert_eq!(next(Some(&pod(json!({}))), Some(&stale), true), Step::Delete(None), "of an earlier pod of the name");
-    assert_eq!(next(Some(&pod(json!({}))), Some(&stale), false), Step::Delete(None), "also when the new one runs elsewhere");
+    assert_eq!(
+        next(Some(&pod(json!({}))), Some(&stale), false),
+        Step::Delete(None),
+        "also when the new one runs elsewhere"
+    );
     let other = physical(json!({"metadata": {"annotations": {"kubeocean.io/virtual-pod-name": "q"}}}));
     assert_eq!(next(Some(&pod(json!({}))), Some(&other), true), Step::Conflict);
     assert_eq!(next(Some(&pod(json!({}))), Some(&json!({"metadata": {"name": "p-hash"}})), true), Step::Conflict);
@@ -90,7 +102,9 @@ fn pods_of_the_original_are_taken_over() {
 #[test]
 fn daemon_sets_run_only_where_wanted_and_system_pods_never() {
     let daemon = |value: &str| {
-        pod(json!({"metadata": {"ownerReferences": [{"kind": "DaemonSet"}], "annotations": {"kubeocean.io/running-daemonset": value}}}))
+        pod(
+            json!({"metadata": {"ownerReferences": [{"kind": "DaemonSet"}], "annotations": {"kubeocean.io/running-daemonset": value}}}),
+        )
     };
     for (value, expected) in [("true", Step::Create), ("false", Step::Ignore), ("", Step::Ignore)] {
         assert_eq!(next(Some(&daemon(value)), None, true), expected, "{value:?}");

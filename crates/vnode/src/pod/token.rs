@@ -55,7 +55,13 @@ impl Syncer {
         time::parse(tree::annotation(&secret, REFRESH))
     }
 
-    async fn renew_token(&self, pod: &Value, binding: &Binding, name: &str, wishes: &[TokenWish]) -> Result<Option<Timestamp>, Status> {
+    async fn renew_token(
+        &self,
+        pod: &Value,
+        binding: &Binding,
+        name: &str,
+        wishes: &[TokenWish],
+    ) -> Result<Option<Timestamp>, Status> {
         let account = pod["spec"]["serviceAccountName"].as_str().filter(|name| !name.is_empty()).unwrap_or("default");
         let now = self.now();
         let mut data = Map::new();
@@ -91,18 +97,30 @@ impl Syncer {
             }
             Err(status) if status.code == 409 => {
                 let there = self.below().get(&resource::secrets(), Some(namespace), name).await?;
-                if tree::label(&there, label::SERVICE_ACCOUNT_TOKEN) != "true" || !crate::syncer::is_ours(&there, &self.computing.owner) {
-                    return Err(Status::bad_request(format!("the worker cluster has a Secret {name} that is not ours")));
+                if tree::label(&there, label::SERVICE_ACCOUNT_TOKEN) != "true"
+                    || !crate::syncer::is_ours(&there, &self.computing.owner)
+                {
+                    return Err(Status::bad_request(format!(
+                        "the worker cluster has a Secret {name} that is not ours"
+                    )));
                 }
                 let patch = json!({"metadata": {"labels": secret["metadata"]["labels"], "annotations": secret["metadata"]["annotations"]}, "data": secret["data"]});
-                self.below().patch(&resource::secrets(), Some(namespace), name, "", atoll_runtime::Patch::Merge, &patch).await.map(drop)
+                self.below()
+                    .patch(&resource::secrets(), Some(namespace), name, "", atoll_runtime::Patch::Merge, &patch)
+                    .await
+                    .map(drop)
             }
             result => result.map(drop),
         }
     }
 
     /// Asks the computing cluster for a token that ends with the pod.
-    async fn request_token(&self, pod: &Value, account: &str, wish: &TokenWish) -> Result<(String, Option<Timestamp>), Status> {
+    async fn request_token(
+        &self,
+        pod: &Value,
+        account: &str,
+        wish: &TokenWish,
+    ) -> Result<(String, Option<Timestamp>), Status> {
         let mut spec = json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": tree::name(pod), "uid": tree::uid(pod)}});
         if !wish.audience.is_empty() {
             spec["audiences"] = json!([wish.audience]);
@@ -126,7 +144,8 @@ impl Syncer {
         names.sort();
         names.dedup();
         for name in names {
-            if self.copies.below(Kind::Secret).is_some_and(|cache| cache.get(&binding.mount_namespace, &name).is_some()) {
+            if self.copies.below(Kind::Secret).is_some_and(|cache| cache.get(&binding.mount_namespace, &name).is_some())
+            {
                 self.below().delete(&resource::secrets(), Some(&binding.mount_namespace), &name, &Value::Null).await?;
             }
         }
@@ -139,16 +158,22 @@ impl Syncer {
         let binding = self.binding();
         for item in cache.list() {
             let head = &item.object.head;
-            if head.label(label::SERVICE_ACCOUNT_TOKEN) != Some("true") || head.label(label::CLUSTER_BINDING) != Some(&binding.name) {
+            if head.label(label::SERVICE_ACCOUNT_TOKEN) != Some("true")
+                || head.label(label::CLUSTER_BINDING) != Some(&binding.name)
+            {
                 continue;
             }
             let secret = item.tree();
-            let (namespace, name) =
-                (tree::annotation(&secret, annotation::VIRTUAL_POD_NAMESPACE), tree::annotation(&secret, annotation::VIRTUAL_POD_NAME));
+            let (namespace, name) = (
+                tree::annotation(&secret, annotation::VIRTUAL_POD_NAMESPACE),
+                tree::annotation(&secret, annotation::VIRTUAL_POD_NAME),
+            );
             let pod = self.computing.pods.get(namespace, name);
             let uid = tree::annotation(&secret, annotation::VIRTUAL_POD_UID);
             if pod.is_none_or(|pod| *pod.object.head.uid != *uid) {
-                self.below().delete(&resource::secrets(), Some(&head.namespace), &head.name, &tree::only(&head.uid)).await?;
+                self.below()
+                    .delete(&resource::secrets(), Some(&head.namespace), &head.name, &tree::only(&head.uid))
+                    .await?;
             }
         }
         Ok(())

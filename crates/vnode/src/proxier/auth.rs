@@ -29,7 +29,12 @@ pub(crate) struct Caller {
 
 impl Proxier {
     /// Who makes a request. Nobody is anonymous here.
-    pub(crate) async fn caller(&self, computing: &Endpoint, headers: &HeaderMap, extensions: &Extensions) -> Result<Caller, Status> {
+    pub(crate) async fn caller(
+        &self,
+        computing: &Endpoint,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Result<Caller, Status> {
         if let Some(PeerCertificates(chain)) = extensions.get::<PeerCertificates>().filter(|peer| !peer.0.is_empty()) {
             let authorities = self.authorities(computing).await?;
             let found = authorities.identify(chain, (self.clock)()).map_err(|_| Status::unauthorized())?;
@@ -69,7 +74,14 @@ impl Proxier {
     }
 
     /// Whether a caller may do this on a virtual node.
-    pub(crate) async fn authorize(&self, computing: &Endpoint, caller: &Caller, method: &Method, path: &str, node: &str) -> Result<(), Status> {
+    pub(crate) async fn authorize(
+        &self,
+        computing: &Endpoint,
+        caller: &Caller,
+        method: &Method,
+        path: &str,
+        node: &str,
+    ) -> Result<(), Status> {
         let (verb, choices) = attributes(method, path);
         for subresource in choices {
             let review = json!({
@@ -79,13 +91,22 @@ impl Proxier {
                     "resourceAttributes": {"verb": verb, "version": "v1", "resource": "nodes", "subresource": subresource, "name": node},
                 },
             });
-            let answer = computing.create(&Gvr::new("authorization.k8s.io", "v1", "subjectaccessreviews"), None, &review).await?;
+            let answer = computing
+                .create(&Gvr::new("authorization.k8s.io", "v1", "subjectaccessreviews"), None, &review)
+                .await?;
             if answer["status"]["allowed"] == true {
                 return Ok(());
             }
         }
-        let why = format!("User {:?} cannot {verb} resource \"nodes/{}\" in API group \"\" at the cluster scope", caller.user, choices[0]);
-        Err(Status::new(403, Reason::Forbidden, format!("Forbidden (user={}, verb={verb}, resource=nodes): {why}", caller.user)))
+        let why = format!(
+            "User {:?} cannot {verb} resource \"nodes/{}\" in API group \"\" at the cluster scope",
+            caller.user, choices[0]
+        );
+        Err(Status::new(
+            403,
+            Reason::Forbidden,
+            format!("Forbidden (user={}, verb={verb}, resource=nodes): {why}", caller.user),
+        ))
     }
 }
 
@@ -132,7 +153,10 @@ fn read_review(answer: &Value, audiences: &[String]) -> Option<Caller> {
 fn token(headers: &HeaderMap) -> Option<String> {
     if let Some(value) = headers.get(AUTHORIZATION) {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-        return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned()).filter(|token| !token.is_empty());
+        return scheme
+            .eq_ignore_ascii_case("bearer")
+            .then(|| token.trim().to_owned())
+            .filter(|token| !token.is_empty());
     }
     let protocols = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
     let text = protocols.flat_map(|list| list.split(',')).find_map(|name| name.trim().strip_prefix(PROTOCOL_TOKEN))?;

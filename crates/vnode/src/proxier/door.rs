@@ -47,7 +47,12 @@ impl Syncer {
         port
     }
 
-    async fn open_door(self: &Arc<Self>, proxier: &Arc<Proxier>, node: &str, port: u16) -> Result<(), atoll_apiserver::ServerError> {
+    async fn open_door(
+        self: &Arc<Self>,
+        proxier: &Arc<Proxier>,
+        node: &str,
+        port: u16,
+    ) -> Result<(), atoll_apiserver::ServerError> {
         let server = Server::bind(SocketAddr::new(proxier.options.listen, port), proxier.tls.clone()).await?;
         let stop = CancellationToken::new();
         // Weak: the ports close with the syncer, not the other way round.

@@ -60,13 +60,17 @@ impl Syncer {
         let mut out = Vec::new();
         for item in tree::list(&list["items"]) {
             let Some(below) = self.pods.get(&mount, tree::name(item)).map(|item| item.tree()) else { continue };
-            if tree::annotation(&below, annotation::VIRTUAL_NODE_NAME) != node || !crate::syncer::is_ours(&below, &self.computing.owner) {
+            if tree::annotation(&below, annotation::VIRTUAL_NODE_NAME) != node
+                || !crate::syncer::is_ours(&below, &self.computing.owner)
+            {
                 continue;
             }
             let at = item["timestamp"].as_str().and_then(time::parse).unwrap_or_else(|| self.now());
             let uid = tree::annotation(&below, annotation::VIRTUAL_POD_UID);
             for container in tree::list(&item["containers"]) {
-                let amount = |name: &str| container["usage"][name].as_str().and_then(|text| Quantity::parse(text).ok()).unwrap_or_default();
+                let amount = |name: &str| {
+                    container["usage"][name].as_str().and_then(|text| Quantity::parse(text).ok()).unwrap_or_default()
+                };
                 let name = container["name"].as_str().unwrap_or_default();
                 let milli = amount("cpu").milli_value();
                 out.push(Use {
@@ -81,8 +85,12 @@ impl Syncer {
                 });
             }
         }
-        let known: std::collections::HashSet<String> =
-            self.pods.list_in(&mount).iter().map(|item| tree::annotation(&item.tree(), annotation::VIRTUAL_POD_UID).to_owned()).collect();
+        let known: std::collections::HashSet<String> = self
+            .pods
+            .list_in(&mount)
+            .iter()
+            .map(|item| tree::annotation(&item.tree(), annotation::VIRTUAL_POD_UID).to_owned())
+            .collect();
         self.meter.forget(|uid| known.contains(uid));
         Ok(out)
     }
@@ -126,21 +134,46 @@ fn exposition(uses: &[Use]) -> String {
     let stamp = |at: Timestamp| at.as_millisecond();
     out.push_str("# TYPE container_cpu_usage_seconds_total counter\n");
     for own in uses {
-        out.push_str(&format!("container_cpu_usage_seconds_total{{container={:?},namespace={:?},pod={:?}}} {} {}\n", own.container, own.namespace, own.pod, own.seconds, stamp(own.at)));
+        out.push_str(&format!(
+            "container_cpu_usage_seconds_total{{container={:?},namespace={:?},pod={:?}}} {} {}\n",
+            own.container,
+            own.namespace,
+            own.pod,
+            own.seconds,
+            stamp(own.at)
+        ));
     }
     out.push_str("# TYPE container_memory_working_set_bytes gauge\n");
     for own in uses {
-        out.push_str(&format!("container_memory_working_set_bytes{{container={:?},namespace={:?},pod={:?}}} {} {}\n", own.container, own.namespace, own.pod, own.bytes, stamp(own.at)));
+        out.push_str(&format!(
+            "container_memory_working_set_bytes{{container={:?},namespace={:?},pod={:?}}} {} {}\n",
+            own.container,
+            own.namespace,
+            own.pod,
+            own.bytes,
+            stamp(own.at)
+        ));
     }
     out.push_str("# TYPE pod_cpu_usage_seconds_total counter\n");
     for (own, _, seconds, _) in &pods {
-        out.push_str(&format!("pod_cpu_usage_seconds_total{{namespace={:?},pod={:?}}} {seconds} {}\n", own.namespace, own.pod, stamp(own.at)));
+        out.push_str(&format!(
+            "pod_cpu_usage_seconds_total{{namespace={:?},pod={:?}}} {seconds} {}\n",
+            own.namespace,
+            own.pod,
+            stamp(own.at)
+        ));
     }
     out.push_str("# TYPE pod_memory_working_set_bytes gauge\n");
     for (own, _, _, bytes) in &pods {
-        out.push_str(&format!("pod_memory_working_set_bytes{{namespace={:?},pod={:?}}} {bytes} {}\n", own.namespace, own.pod, stamp(own.at)));
+        out.push_str(&format!(
+            "pod_memory_working_set_bytes{{namespace={:?},pod={:?}}} {bytes} {}\n",
+            own.namespace,
+            own.pod,
+            stamp(own.at)
+        ));
     }
-    let (seconds, bytes): (f64, i64) = pods.iter().fold((0.0, 0), |(seconds, bytes), (_, _, more, most)| (seconds + more, bytes + most));
+    let (seconds, bytes): (f64, i64) =
+        pods.iter().fold((0.0, 0), |(seconds, bytes), (_, _, more, most)| (seconds + more, bytes + most));
     out.push_str(&format!("# TYPE node_cpu_usage_seconds_total counter\nnode_cpu_usage_seconds_total {seconds}\n"));
     out.push_str(&format!("# TYPE node_memory_working_set_bytes gauge\nnode_memory_working_set_bytes {bytes}\n"));
     out.push_str("# TYPE scrape_error gauge\nscrape_error 0\n");
@@ -149,7 +182,8 @@ fn exposition(uses: &[Use]) -> String {
 
 fn summary(node: &str, uses: &[Use], now: Timestamp) -> Value {
     let cpu = |at: Timestamp, milli: i64, seconds: f64| json!({"time": time::format(at), "usageNanoCores": milli * 1_000_000, "usageCoreNanoSeconds": (seconds * 1e9) as u64});
-    let memory = |at: Timestamp, bytes: i64| json!({"time": time::format(at), "usageBytes": bytes, "workingSetBytes": bytes});
+    let memory =
+        |at: Timestamp, bytes: i64| json!({"time": time::format(at), "usageBytes": bytes, "workingSetBytes": bytes});
     let pods = by_pod(uses);
     let items: Vec<Value> = pods
         .iter()
@@ -165,7 +199,8 @@ fn summary(node: &str, uses: &[Use], now: Timestamp) -> Value {
             })
         })
         .collect();
-    let (milli, seconds, bytes) = pods.iter().fold((0, 0.0, 0), |sum, pod| (sum.0 + pod.1, sum.1 + pod.2, sum.2 + pod.3));
+    let (milli, seconds, bytes) =
+        pods.iter().fold((0, 0.0, 0), |sum, pod| (sum.0 + pod.1, sum.1 + pod.2, sum.2 + pod.3));
     json!({"node": {"nodeName": node, "cpu": cpu(now, milli, seconds), "memory": memory(now, bytes)}, "pods": items})
 }
 
@@ -176,7 +211,16 @@ mod tests {
 
     fn own(pod: &str, container: &str, milli: i64, bytes: i64) -> Use {
         let at = Timestamp::from_second(100).unwrap();
-        Use { namespace: "ns".into(), pod: pod.into(), uid: pod.into(), container: container.into(), milli, seconds: 2.5, bytes, at }
+        Use {
+            namespace: "ns".into(),
+            pod: pod.into(),
+            uid: pod.into(),
+            container: container.into(),
+            milli,
+            seconds: 2.5,
+            bytes,
+            at,
+        }
     }
 
     #[test]

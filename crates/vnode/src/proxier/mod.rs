@@ -75,7 +75,8 @@ impl Proxier {
         if now < *renew_at {
             return Ok(());
         }
-        let mut names = vec![San::Ip(self.options.advertise), San::new("localhost"), San::new("127.0.0.1"), San::new("kubelet")];
+        let mut names =
+            vec![San::Ip(self.options.advertise), San::new("localhost"), San::new("127.0.0.1"), San::new("kubelet")];
         if !self.options.listen.is_unspecified() {
             names.push(San::Ip(self.options.listen));
         }

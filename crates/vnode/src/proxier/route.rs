@@ -19,8 +19,12 @@ pub(crate) fn route(path: &str) -> Option<Route<'_>> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     Some(match parts.as_slice() {
         ["containerLogs", namespace, pod, container] => Route::Logs { namespace, pod, container },
-        ["exec", namespace, pod, container] | ["exec", namespace, pod, _, container] => Route::Exec { namespace, pod, container },
-        ["attach", namespace, pod, container] | ["attach", namespace, pod, _, container] => Route::Attach { namespace, pod, container },
+        ["exec", namespace, pod, container] | ["exec", namespace, pod, _, container] => {
+            Route::Exec { namespace, pod, container }
+        }
+        ["attach", namespace, pod, container] | ["attach", namespace, pod, _, container] => {
+            Route::Attach { namespace, pod, container }
+        }
         ["portForward", namespace, pod] | ["portForward", namespace, pod, _] => Route::PortForward { namespace, pod },
         ["pods"] => Route::Pods,
         ["runningpods"] => Route::RunningPods,

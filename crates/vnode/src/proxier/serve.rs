@@ -77,14 +77,20 @@ impl Kubelet {
     /// The physical pod of a pod on this very node, with this container.
     fn find(&self, syncer: &Arc<Syncer>, namespace: &str, pod: &str, container: &str) -> Result<Found, Status> {
         let found = syncer.find(namespace, pod)?;
-        let here = syncer.computing.pods.get(namespace, pod).is_some_and(|item| item.tree()["spec"]["nodeName"] == *self.node);
+        let here =
+            syncer.computing.pods.get(namespace, pod).is_some_and(|item| item.tree()["spec"]["nodeName"] == *self.node);
         if !here {
             return Err(Status::not_found("", "pods", pod));
         }
         let groups = ["containers", "initContainers", "ephemeralContainers"];
-        let known = groups.iter().flat_map(|group| tree::list(&found.pod["spec"][*group])).any(|own| own["name"] == container);
+        let known =
+            groups.iter().flat_map(|group| tree::list(&found.pod["spec"][*group])).any(|own| own["name"] == container);
         if !container.is_empty() && !known {
-            return Err(Status::new(404, Reason::NotFound, format!("container {container} not found in pod {pod}_{namespace}")));
+            return Err(Status::new(
+                404,
+                Reason::NotFound,
+                format!("container {container} not found in pod {pod}_{namespace}"),
+            ));
         }
         Ok(found)
     }
@@ -97,7 +103,12 @@ fn only(request: &Request<Incoming>, methods: &[Method]) -> Result<(), Status> {
     Err(Status::new(405, Reason::MethodNotAllowed, "the method is not allowed"))
 }
 
-async fn pass(found: Found, mut request: Request<Incoming>, subresource: &str, query: &str) -> Result<Response<Body>, Status> {
+async fn pass(
+    found: Found,
+    mut request: Request<Incoming>,
+    subresource: &str,
+    query: &str,
+) -> Result<Response<Body>, Status> {
     *request.uri_mut() = found.path(subresource, query)?;
     let passage = found.syncer.worker.passage.clone();
     passage.ok_or_else(|| Status::unavailable("the worker cluster takes no streams"))?.pass(request).await

@@ -79,17 +79,38 @@ mod tests {
     #[test]
     fn log_options_are_checked_and_passed_on() {
         assert_eq!(logs("tailLines=0&follow=true", "c").as_deref(), Ok("container=c&tailLines=0&follow=true"));
-        assert_eq!(logs("sinceTime=2026-01-05T12%3A00%3A00Z", "c").as_deref(), Ok("container=c&sinceTime=2026-01-05T12%3A00%3A00Z"));
-        assert_eq!(logs("insecureSkipTLSVerifyBackend=true&container=other", "c").as_deref(), Ok("container=c"), "nothing else");
-        for bad in ["tailLines=-1", "tailLines=x", "limitBytes=0", "sinceSeconds=0", "follow=maybe", "sinceTime=yesterday", "sinceSeconds=1&sinceTime=2026-01-05T12:00:00Z"] {
+        assert_eq!(
+            logs("sinceTime=2026-01-05T12%3A00%3A00Z", "c").as_deref(),
+            Ok("container=c&sinceTime=2026-01-05T12%3A00%3A00Z")
+        );
+        assert_eq!(
+            logs("insecureSkipTLSVerifyBackend=true&container=other", "c").as_deref(),
+            Ok("container=c"),
+            "nothing else"
+        );
+        for bad in [
+            "tailLines=-1",
+            "tailLines=x",
+            "limitBytes=0",
+            "sinceSeconds=0",
+            "follow=maybe",
+            "sinceTime=yesterday",
+            "sinceSeconds=1&sinceTime=2026-01-05T12:00:00Z",
+        ] {
             assert!(logs(bad, "c").is_err(), "{bad}");
         }
     }
 
     #[test]
     fn streams_are_named_as_the_api_server_names_them() {
-        assert_eq!(exec("command=sh&command=-c&input=1&output=1&tty=1", "c", true).as_deref(), Ok("container=c&stdin=true&stdout=true&tty=true&command=sh&command=-c"));
-        assert_eq!(exec("output=1&error=1&command=x", "c", false).as_deref(), Ok("container=c&stdout=true&stderr=true"));
+        assert_eq!(
+            exec("command=sh&command=-c&input=1&output=1&tty=1", "c", true).as_deref(),
+            Ok("container=c&stdin=true&stdout=true&tty=true&command=sh&command=-c")
+        );
+        assert_eq!(
+            exec("output=1&error=1&command=x", "c", false).as_deref(),
+            Ok("container=c&stdout=true&stderr=true")
+        );
         assert!(exec("tty=1&error=1", "c", true).is_err());
         assert!(exec("command=sh", "c", true).is_err());
         assert_eq!(port_forward("port=80&port=81"), "ports=80&ports=81");

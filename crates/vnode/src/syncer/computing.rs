@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use atoll_api::kubeocean_names::{MANAGED_BY, label};
+use atoll_api::kubeocean_names::{MANAGED_BY, annotation, label};
 use atoll_meta::Status;
 use atoll_runtime::{Cache, Change, Endpoint, Informer, Item, Selection};
 use parking_lot::{Mutex, RwLock};
@@ -29,11 +29,40 @@ pub(crate) struct Computing {
     informers: [Informer; 3],
 }
 
+/// What pods need to know of the virtual node they are on; kept so that a node is read once, not once per pod.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// The binding it belongs to.
+    pub(crate) binding: String,
+    pub(crate) cluster_id: String,
+    /// Whether an annotation says so, which wins over the labels.
+    pub(crate) named: bool,
+    /// The node it stands for.
+    pub(crate) physical: String,
+    /// The policy that lends it.
+    pub(crate) policy: String,
+}
+
+impl Host {
+    fn of(item: &Item) -> Self {
+        let node = item.tree();
+        let named = tree::annotation(&node, annotation::PHYSICAL_CLUSTER_NAME);
+        let binding = if named.is_empty() { tree::label(&node, label::CLUSTER_BINDING) } else { named };
+        Self {
+            binding: binding.to_owned(),
+            cluster_id: tree::label(&node, label::PHYSICAL_CLUSTER_ID).to_owned(),
+            named: !named.is_empty(),
+            physical: tree::label(&node, label::PHYSICAL_NODE_NAME).to_owned(),
+            policy: tree::annotation(&node, annotation::POLICIES_APPLIED).to_owned(),
+        }
+    }
+}
+
 /// Which syncer hears of what.
 struct Routes {
     queues: RwLock<HashMap<String, Queues>>,
     by_node: Mutex<HashMap<String, HashSet<String>>>,
-    nodes: RwLock<Option<Cache>>,
+    hosts: RwLock<HashMap<String, Arc<Host>>>,
 }
 
 #[derive(Deserialize)]
@@ -58,15 +87,20 @@ impl Computing {
     /// Starts following.
     pub(crate) async fn start(endpoint: Endpoint) -> Result<Self, Status> {
         let system = endpoint.get(&resource::namespaces(), None, "kube-system").await?;
-        let routes = Arc::new(Routes { queues: RwLock::default(), by_node: Mutex::default(), nodes: RwLock::default() });
-        let selection = Selection { namespace: None, query: format!("labelSelector={}%3D{MANAGED_BY}", label::MANAGED_BY) };
+        let routes =
+            Arc::new(Routes { queues: RwLock::default(), by_node: Mutex::default(), hosts: RwLock::default() });
+        let selection =
+            Selection { namespace: None, query: format!("labelSelector={}%3D{MANAGED_BY}", label::MANAGED_BY) };
         let sink = routes.clone();
-        let nodes = Informer::start(endpoint.clone(), resource::nodes(), selection.clone(), move |change| sink.node(&change));
-        *routes.nodes.write() = Some(nodes.cache.clone());
+        let nodes =
+            Informer::start(endpoint.clone(), resource::nodes(), selection.clone(), move |change| sink.node(&change));
         let sink = routes.clone();
-        let pods = Informer::start(endpoint.clone(), resource::pods(), Selection::default(), move |change| sink.pod(&change));
+        let pods =
+            Informer::start(endpoint.clone(), resource::pods(), Selection::default(), move |change| sink.pod(&change));
         let sink = routes.clone();
-        let csi_nodes = Informer::start(endpoint.clone(), crate::node::csi_nodes(), selection, move |change| sink.csi_node(&change));
+        let csi_nodes = Informer::start(endpoint.clone(), crate::node::csi_nodes(), selection, move |change| {
+            sink.csi_node(&change)
+        });
         Ok(Self {
             endpoint,
             owner: tree::uid(&system).to_owned(),
@@ -96,6 +130,11 @@ impl Computing {
         self.routes.by_node.lock().get(node).into_iter().flatten().cloned().collect()
     }
 
+    /// What pods need to know of a virtual node.
+    pub(crate) fn host(&self, node: &str) -> Option<Arc<Host>> {
+        self.routes.hosts.read().get(node).cloned()
+    }
+
     /// The virtual nodes of a binding.
     pub(crate) fn nodes_of(&self, binding: &str) -> Vec<Item> {
         let mut nodes = self.nodes.list();
@@ -119,6 +158,12 @@ impl Drop for Registration {
 impl Routes {
     fn node(&self, change: &Change) {
         let head = &change.item().object.head;
+        match change {
+            Change::Deleted(_) => drop(self.hosts.write().remove(&*head.name)),
+            Change::Added(item) | Change::Updated(_, item) => {
+                drop(self.hosts.write().insert(head.name.to_string(), Arc::new(Host::of(item))))
+            }
+        }
         let Some(binding) = head.label(label::CLUSTER_BINDING) else { return };
         let queues = self.queues.read();
         let Some(queues) = queues.get(binding) else { return };
@@ -161,17 +206,16 @@ impl Routes {
                 }
             }
         }
-        let host = self.nodes.read().as_ref().and_then(|nodes| nodes.get("", &node));
+        let host = self.hosts.read().get(&node).cloned();
         let queues = self.queues.read();
         match host {
             Some(host) => {
-                let head = &host.object.head;
-                let Some(queues) = head.label(label::CLUSTER_BINDING).and_then(|binding| queues.get(binding)) else { return };
+                let Some(queues) = queues.get(&host.binding) else { return };
                 queues.pods.add(key);
                 // A node that is being taken back waits for its last pod.
                 let matters = gone || item.object.head.label(label::HOST_PORT_FAKE_POD).is_some();
-                if let (true, Some(physical)) = (matters, head.label(label::PHYSICAL_NODE_NAME)) {
-                    queues.nodes.add(physical.to_owned());
+                if matters {
+                    queues.nodes.add(host.physical.clone());
                 }
             }
             // The node may be one we have not heard of yet; whoever it belongs to will know.

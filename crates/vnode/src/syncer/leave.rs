@@ -36,7 +36,9 @@ impl Syncer {
         let binding = self.binding();
         for item in self.pods.list() {
             let head = &item.object.head;
-            if head.label(OWNER) == Some(&self.computing.owner) && head.label(label::CLUSTER_BINDING) == Some(&binding.name) {
+            if head.label(OWNER) == Some(&self.computing.owner)
+                && head.label(label::CLUSTER_BINDING) == Some(&binding.name)
+            {
                 left.push(format!("Pod {}", item.key()));
             }
         }

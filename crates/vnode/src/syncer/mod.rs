@@ -21,7 +21,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use computing::Computing;
+pub(crate) use computing::{Computing, Host};
 pub(crate) use queues::Queues;
 pub(crate) use reach::Reach;
 pub(crate) use usage::{Usage, is_ours, original_of};
@@ -57,6 +57,7 @@ pub(crate) struct Syncer {
     pub(crate) doors: Doors,
     pub(crate) meter: Meter,
     pub(crate) csi_nodes: Cache,
+    pub(crate) events: Cache,
     /// What was last told about a pod, by uid.
     pub(crate) complaints: Mutex<HashMap<String, String>>,
     /// Name and value of the priority class of leased pods.
@@ -82,24 +83,52 @@ impl Sources {
 
 impl Syncer {
     /// Prepares a syncer and starts following the worker cluster.
-    fn open(settings: Arc<Settings>, computing: Arc<Computing>, worker: Worker, binding: Binding, reach: Reach) -> (Arc<Self>, Sources) {
+    fn open(
+        settings: Arc<Settings>,
+        computing: Arc<Computing>,
+        worker: Worker,
+        binding: Binding,
+        reach: Reach,
+    ) -> (Arc<Self>, Sources) {
         let queues = Queues::default();
         let usage = Arc::new(Usage::default());
         let follow = |gvr, sink: Box<dyn Fn(atoll_runtime::Change) + Send + Sync>| {
             Informer::start(worker.endpoint.clone(), gvr, Selection::default(), sink)
         };
         let sink = queues.clone();
-        let nodes = follow(resource::nodes(), Box::new(move |change| sink.nodes.add(change.item().object.head.name.to_string())));
+        let nodes = follow(
+            resource::nodes(),
+            Box::new(move |change| sink.nodes.add(change.item().object.head.name.to_string())),
+        );
         let (sink, facts, owner) = (queues.clone(), usage.clone(), computing.owner.clone());
         let pods = follow(resource::pods(), Box::new(move |change| facts.hear(&change, &owner, &sink)));
         let sink = queues.clone();
-        let policies = follow(resource::policies(), Box::new(move |change| sink.policies.add(change.item().object.head.name.to_string())));
-        let (copies, informers) = Copies::follow(&computing.endpoint, &worker.endpoint, &binding, &computing.owner, &queues);
-        let (traffics, more) = Traffics::follow(&computing.endpoint, &worker.endpoint, &binding, &computing.owner, &queues);
+        let policies = follow(
+            resource::policies(),
+            Box::new(move |change| sink.policies.add(change.item().object.head.name.to_string())),
+        );
+        let (copies, informers) =
+            Copies::follow(&computing.endpoint, &worker.endpoint, &binding, &computing.owner, &queues);
+        let (traffics, more) =
+            Traffics::follow(&computing.endpoint, &worker.endpoint, &binding, &computing.owner, &queues);
         let sink = queues.clone();
-        let csi_nodes = follow(crate::node::csi_nodes(), Box::new(move |change| sink.nodes.add(change.item().object.head.name.to_string())));
-        let mut sources = Sources { informers: vec![nodes, pods, policies, csi_nodes] };
-        let [nodes, pods, policies, csi_nodes] = [0, 1, 2, 3].map(|index| sources.informers[index].cache.clone());
+        let csi_nodes = follow(
+            crate::node::csi_nodes(),
+            Box::new(move |change| sink.nodes.add(change.item().object.head.name.to_string())),
+        );
+        let selection = Selection {
+            namespace: Some(binding.mount_namespace.clone()),
+            query: "fieldSelector=involvedObject.kind%3DPod".to_owned(),
+        };
+        let sink = queues.clone();
+        let events = Informer::start(worker.endpoint.clone(), crate::pod::events(), selection, move |change| {
+            if !matches!(change, atoll_runtime::Change::Deleted(_)) {
+                sink.events.add(change.item().key());
+            }
+        });
+        let mut sources = Sources { informers: vec![nodes, pods, policies, csi_nodes, events] };
+        let [nodes, pods, policies, csi_nodes, events] =
+            [0, 1, 2, 3, 4].map(|index| sources.informers[index].cache.clone());
         sources.informers.extend(informers.into_iter().chain(more));
         let syncer = Self {
             settings,
@@ -117,6 +146,7 @@ impl Syncer {
             doors: Doors::default(),
             meter: Meter::default(),
             csi_nodes,
+            events,
             complaints: Mutex::default(),
             priority: Mutex::default(),
             workloads: Mutex::default(),
@@ -157,11 +187,15 @@ impl Syncer {
         let own = syncer.clone();
         tasks.spawn(work(syncer.queues.policies.clone(), 1, stop.clone(), move |name| own.clone().policy(name)));
         let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.objects.clone(), OBJECT_WORKERS, stop.clone(), move |thing| own.clone().object(thing)));
+        tasks.spawn(work(syncer.queues.objects.clone(), OBJECT_WORKERS, stop.clone(), move |thing| {
+            own.clone().object(thing)
+        }));
         let own = syncer.clone();
         tasks.spawn(work(syncer.queues.traffic.clone(), 2, stop.clone(), move |traffic| own.clone().traffic(traffic)));
         let own = syncer.clone();
         tasks.spawn(work(syncer.queues.strays.clone(), 1, stop.clone(), move |key| own.clone().stray(key)));
+        let own = syncer.clone();
+        tasks.spawn(work(syncer.queues.events.clone(), 2, stop.clone(), move |key| own.clone().tell(key)));
         tasks.spawn(syncer.clone().sweep_regularly(stop.clone()));
         tasks.close();
         tasks.wait().await;
@@ -182,9 +216,13 @@ impl Syncer {
         }
         for kind in Kind::ALL {
             let originals = self.copies.above(kind).into_iter().flat_map(|cache| cache.list());
-            originals.for_each(|item| self.queues.objects.add(Thing::new(kind, &item.object.head.namespace, &item.object.head.name)));
+            originals.for_each(|item| {
+                self.queues.objects.add(Thing::new(kind, &item.object.head.namespace, &item.object.head.name))
+            });
             let copies = self.copies.below(kind).into_iter().flat_map(|cache| cache.list());
-            copies.filter_map(|item| Thing::of_copy(kind, &item.tree())).for_each(|thing| self.queues.objects.add(thing));
+            copies
+                .filter_map(|item| Thing::of_copy(kind, &item.tree()))
+                .for_each(|thing| self.queues.objects.add(thing));
         }
         self.nodes.keys().into_iter().for_each(|name| self.queues.nodes.add(name));
         self.policies.keys().into_iter().for_each(|name| self.queues.policies.add(name));
@@ -275,7 +313,11 @@ impl Syncer {
     /// All policies of the worker cluster; one that cannot be read counts for nothing.
     pub(crate) fn all_policies(&self) -> Vec<Policy> {
         let items = self.policies.list();
-        items.iter().filter_map(|item| item.decode::<ResourceLeasingPolicy>().ok()).map(|policy| Policy::from(&policy)).collect()
+        items
+            .iter()
+            .filter_map(|item| item.decode::<ResourceLeasingPolicy>().ok())
+            .map(|policy| Policy::from(&policy))
+            .collect()
     }
 
     /// From now until then, never negative.

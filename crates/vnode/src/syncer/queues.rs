@@ -18,6 +18,8 @@ pub(crate) struct Queues {
     pub(crate) objects: Queue<Thing>,
     /// Services and their endpoints.
     pub(crate) traffic: Queue<Traffic>,
+    /// `namespace/name` of events in the mount namespace.
+    pub(crate) events: Queue<String>,
     /// `namespace/name` of pods in the worker cluster that are ours but do not say for whom.
     pub(crate) strays: Queue<String>,
 }

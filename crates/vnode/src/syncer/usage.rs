@@ -56,7 +56,10 @@ impl Usage {
         };
         let changed = match change {
             Change::Deleted(_) => counts,
-            _ => before.as_ref() != Some(&facts) && (counts || before.is_some_and(|before| !before.over && !before.leased)),
+            _ => {
+                before.as_ref() != Some(&facts)
+                    && (counts || before.is_some_and(|before| !before.over && !before.leased))
+            }
         };
         if on_node.is_empty() {
             pods.remove(node);

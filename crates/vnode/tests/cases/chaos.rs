@@ -89,7 +89,13 @@ async fn kubelets(worker: &Endpoint, dice: &Dice) {
 }
 
 fn uids(list: &[Value], key: &str) -> BTreeSet<String> {
-    let text = |pod: &Value| if key.is_empty() { pod["metadata"]["uid"].as_str().unwrap().to_owned() } else { annotation(pod, key).to_owned() };
+    let text = |pod: &Value| {
+        if key.is_empty() {
+            pod["metadata"]["uid"].as_str().unwrap().to_owned()
+        } else {
+            annotation(pod, key).to_owned()
+        }
+    };
     list.iter().map(text).collect()
 }
 

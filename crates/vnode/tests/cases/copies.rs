@@ -8,7 +8,12 @@ use crate::stage::*;
 
 const VNODE: &str = "vnode-w1-n1";
 
-async fn make(cluster: &atoll_runtime::Endpoint, gvr: &atoll_meta::Gvr, namespace: Option<&str>, object: Value) -> Value {
+async fn make(
+    cluster: &atoll_runtime::Endpoint,
+    gvr: &atoll_meta::Gvr,
+    namespace: Option<&str>,
+    object: Value,
+) -> Value {
     cluster.create(gvr, namespace, &object).await.unwrap()
 }
 
@@ -36,14 +41,31 @@ async fn what_a_pod_refers_to_is_copied_kept_and_removed_with_the_last_pod() {
     start_pod(&stage, &with("web2", needs)).await;
     assert_eq!(physical["spec"]["volumes"][0]["configMap"]["name"], below("default", "c"));
     let copy = until_there(&stage.w1, &configs(), Some(MOUNT), &below("default", "c")).await;
-    assert_eq!((annotation(&copy, "virtual-name"), annotation(&copy, "virtual-namespace"), &copy["data"]), ("c", "default", &json!({"k": "v"})));
+    assert_eq!(
+        (annotation(&copy, "virtual-name"), annotation(&copy, "virtual-namespace"), &copy["data"]),
+        ("c", "default", &json!({"k": "v"}))
+    );
     until_there(&stage.w1, &secrets(), Some(MOUNT), &below("default", "s")).await;
-    let original = until(&stage.compute, &configs(), Some("default"), "c", |config| config.is_some_and(|config| label(config, "synced-by-w1") == "true")).await.unwrap();
-    assert_eq!((label(&original, "managed-by"), annotation(&original, "physical-name"), annotation(&original, "physical-namespace")), ("kubeocean", below("default", "c").as_str(), MOUNT));
+    let original = until(&stage.compute, &configs(), Some("default"), "c", |config| {
+        config.is_some_and(|config| label(config, "synced-by-w1") == "true")
+    })
+    .await
+    .unwrap();
+    assert_eq!(
+        (
+            label(&original, "managed-by"),
+            annotation(&original, "physical-name"),
+            annotation(&original, "physical-namespace")
+        ),
+        ("kubeocean", below("default", "c").as_str(), MOUNT)
+    );
     assert_eq!(original["metadata"]["finalizers"], json!(["kubeocean.io/finalizer-w1"]));
 
     patch(&stage.compute, &configs(), Some("default"), "c", "", json!({"data": {"k": "new"}})).await;
-    until(&stage.w1, &configs(), Some(MOUNT), &below("default", "c"), |copy| copy.is_some_and(|copy| copy["data"]["k"] == "new")).await;
+    until(&stage.w1, &configs(), Some(MOUNT), &below("default", "c"), |copy| {
+        copy.is_some_and(|copy| copy["data"]["k"] == "new")
+    })
+    .await;
     stage.w1.delete(&configs(), Some(MOUNT), &below("default", "c"), &json!({})).await.unwrap();
     until_there(&stage.w1, &configs(), Some(MOUNT), &below("default", "c")).await;
 
@@ -56,8 +78,15 @@ async fn what_a_pod_refers_to_is_copied_kept_and_removed_with_the_last_pod() {
     // The original keeps copies for ever.
     until_gone(&stage.w1, &configs(), Some(MOUNT), &below("default", "c")).await;
     until_gone(&stage.w1, &secrets(), Some(MOUNT), &below("default", "s")).await;
-    let original = until(&stage.compute, &configs(), Some("default"), "c", |config| config.is_some_and(|config| label(config, "managed-by").is_empty())).await.unwrap();
-    assert!(original["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty) && annotation(&original, "physical-name").is_empty());
+    let original = until(&stage.compute, &configs(), Some("default"), "c", |config| {
+        config.is_some_and(|config| label(config, "managed-by").is_empty())
+    })
+    .await
+    .unwrap();
+    assert!(
+        original["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+            && annotation(&original, "physical-name").is_empty()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,7 +94,10 @@ async fn deleting_an_original_deletes_its_copy() {
     let (stage, _manager) = leased(json!({})).await;
     make(&stage.compute, &configs(), Some("default"), config("c")).await;
     start_pod(&stage, &with("web", json!({"volumes": [{"name": "c", "configMap": {"name": "c"}}]}))).await;
-    until(&stage.compute, &configs(), Some("default"), "c", |config| config.is_some_and(|config| label(config, "synced-by-w1") == "true")).await;
+    until(&stage.compute, &configs(), Some("default"), "c", |config| {
+        config.is_some_and(|config| label(config, "synced-by-w1") == "true")
+    })
+    .await;
     stage.compute.delete(&configs(), Some("default"), "c", &json!({})).await.unwrap();
     until_gone(&stage.compute, &configs(), Some("default"), "c").await;
     until_gone(&stage.w1, &configs(), Some(MOUNT), &below("default", "c")).await;
@@ -79,7 +111,9 @@ async fn what_is_missing_or_taken_is_told_and_awaited() {
         async move {
             for _ in 0..100 {
                 let events = stage.compute.list(&events(), Some("default"), "").await.unwrap().items;
-                if events.iter().any(|event| event["reason"] == "FailedCreatePod" && event["message"].as_str().unwrap().contains(text)) {
+                if events.iter().any(|event| {
+                    event["reason"] == "FailedCreatePod" && event["message"].as_str().unwrap().contains(text)
+                }) {
                     return;
                 }
                 stage.pass(1).await;
@@ -102,7 +136,11 @@ async fn what_is_missing_or_taken_is_told_and_awaited() {
     let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
     make(&stage.compute, &claims(), Some("default"), claim).await;
-    make_pod(&stage.compute, &with("web3", json!({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]}))).await;
+    make_pod(
+        &stage.compute,
+        &with("web3", json!({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]})),
+    )
+    .await;
     told("is not bound, current phase").await;
 }
 
@@ -124,27 +162,41 @@ async fn claims_bring_their_volume_and_its_secret() {
     publish["metadata"]["namespace"] = "kube-system".into();
     make(&stage.compute, &secrets(), Some("kube-system"), publish).await;
     bound_claim(&stage, json!({"csi": {"driver": "d", "volumeHandle": "h", "nodePublishSecretRef": {"name": "csi", "namespace": "kube-system"}}})).await;
-    start_pod(&stage, &with("web", json!({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]}))).await;
+    start_pod(
+        &stage,
+        &with("web", json!({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]})),
+    )
+    .await;
     let claim = until_there(&stage.w1, &claims(), Some(MOUNT), &below("default", "data")).await;
     assert_eq!(claim["spec"]["volumeName"], below("", "pv-1"));
     let volume = until_there(&stage.w1, &volumes(), None, &below("", "pv-1")).await;
     assert_eq!(volume["spec"]["persistentVolumeReclaimPolicy"], "Retain");
     // Into the mount namespace; the original would write into the worker's kube-system.
-    assert_eq!(volume["spec"]["csi"]["nodePublishSecretRef"], json!({"name": below("kube-system", "csi"), "namespace": MOUNT}));
+    assert_eq!(
+        volume["spec"]["csi"]["nodePublishSecretRef"],
+        json!({"name": below("kube-system", "csi"), "namespace": MOUNT})
+    );
     let copy = until_there(&stage.w1, &secrets(), Some(MOUNT), &below("kube-system", "csi")).await;
     assert_eq!(label(&copy, "used-by-pv"), "true");
     assert_eq!(label(&stage.compute.get(&secrets(), Some("kube-system"), "csi").await.unwrap(), "used-by-pv"), "true");
     stage.compute.delete(&pods(), Some("default"), "web", &json!({})).await.unwrap();
     until_gone(&stage.w1, &volumes(), None, &below("", "pv-1")).await;
     until_gone(&stage.w1, &secrets(), Some(MOUNT), &below("kube-system", "csi")).await;
-    until(&stage.compute, &secrets(), Some("kube-system"), "csi", |secret| secret.is_some_and(|secret| label(secret, "used-by-pv").is_empty())).await;
+    until(&stage.compute, &secrets(), Some("kube-system"), "csi", |secret| {
+        secret.is_some_and(|secret| label(secret, "used-by-pv").is_empty())
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_volume_is_no_way_around_the_rule_on_paths_of_the_node() {
     let (stage, _manager) = leased(json!({})).await;
     bound_claim(&stage, json!({"hostPath": {"path": "/etc"}})).await;
-    make_pod(&stage.compute, &with("web", json!({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]}))).await;
+    make_pod(
+        &stage.compute,
+        &with("web", json!({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]})),
+    )
+    .await;
     stage.pass(60).await;
     assert!(stage.w1.list(&pods(), None, "").await.unwrap().items.is_empty());
     assert!(stage.w1.list(&volumes(), None, "").await.unwrap().items.is_empty());
@@ -153,7 +205,8 @@ async fn a_volume_is_no_way_around_the_rule_on_paths_of_the_node() {
 #[tokio::test(start_paused = true)]
 async fn tokens_are_those_of_the_computing_cluster_and_end_with_the_pod() {
     let (stage, _manager) = leased(json!({})).await;
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"}});
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"}});
     stage.compute.ensure(&atoll_meta::Gvr::new("", "v1", "serviceaccounts"), Some("default"), &account).await.unwrap();
     let volume = json!({"serviceAccountName": "sa", "volumes": [{"name": "kube-api-access-x", "projected": {"sources": [
         {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}, {"serviceAccountToken": {"path": "v", "audience": "vault"}}]}}]});
@@ -171,7 +224,10 @@ async fn tokens_are_those_of_the_computing_cluster_and_end_with_the_pod() {
     assert_eq!(claims(&secret, "token-1")["aud"], json!(["vault"]), "only for whom it was asked");
     assert_eq!(claims(&secret, "token")["kubernetes.io"]["pod"]["name"], "web");
     stage.pass(1800).await;
-    assert_eq!(stage.w1.get(&secrets(), Some(MOUNT), &name).await.unwrap()["metadata"]["resourceVersion"], secret["metadata"]["resourceVersion"]);
+    assert_eq!(
+        stage.w1.get(&secrets(), Some(MOUNT), &name).await.unwrap()["metadata"]["resourceVersion"],
+        secret["metadata"]["resourceVersion"]
+    );
     stage.pass(1200).await;
     let renewed = stage.w1.get(&secrets(), Some(MOUNT), &name).await.unwrap();
     assert_ne!(renewed["data"]["token"], secret["data"]["token"], "renewed before it ends");
@@ -193,9 +249,16 @@ async fn services_of_the_chosen_namespaces_are_there_below_and_no_others() {
     let copy = until_there(&stage.w1, &services(), Some(MOUNT), &below("shop", "web")).await;
     assert!(copy["spec"]["selector"].is_null());
     let copy = until_there(&stage.w1, &slices(), Some(MOUNT), &below("shop", "web-1")).await;
-    assert_eq!((&copy["metadata"]["labels"]["kubernetes.io/service-name"], &copy["endpoints"][0]["addresses"]), (&json!(below("shop", "web")), &json!(["10.2.0.7"])));
-    patch(&stage.compute, &slices(), Some("shop"), "web-1", "", json!({"endpoints": [{"addresses": ["10.2.0.8"]}]})).await;
-    until(&stage.w1, &slices(), Some(MOUNT), &below("shop", "web-1"), |copy| copy.is_some_and(|copy| copy["endpoints"][0]["addresses"][0] == "10.2.0.8")).await;
+    assert_eq!(
+        (&copy["metadata"]["labels"]["kubernetes.io/service-name"], &copy["endpoints"][0]["addresses"]),
+        (&json!(below("shop", "web")), &json!(["10.2.0.7"]))
+    );
+    patch(&stage.compute, &slices(), Some("shop"), "web-1", "", json!({"endpoints": [{"addresses": ["10.2.0.8"]}]}))
+        .await;
+    until(&stage.w1, &slices(), Some(MOUNT), &below("shop", "web-1"), |copy| {
+        copy.is_some_and(|copy| copy["endpoints"][0]["addresses"][0] == "10.2.0.8")
+    })
+    .await;
     assert!(stage.w1.get_opt(&services(), Some(MOUNT), &below("default", "web")).await.unwrap().is_none());
     stage.compute.delete(&services(), Some("shop"), "web", &json!({})).await.unwrap();
     until_gone(&stage.w1, &services(), Some(MOUNT), &below("shop", "web")).await;

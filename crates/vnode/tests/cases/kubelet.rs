@@ -28,7 +28,8 @@ impl Connect for Kubelets {
             return Ok(response(200, "text/plain", format!("{} {} {query}\n", visit.instance.name, visit.target.name)));
         }
         let options = ExecOptions::from_query(Some(&query));
-        let (answer, session) = atoll_stream::accept(&mut visit.request, Purpose::Exec(options)).map_err(|error| Status::bad_request(error.message))?;
+        let (answer, session) = atoll_stream::accept(&mut visit.request, Purpose::Exec(options))
+            .map_err(|error| Status::bad_request(error.message))?;
         tokio::spawn(async move {
             let Ok(Session::Exec(mut session)) = session.await else { return };
             if let Some(stdout) = session.stdout.as_mut() {
@@ -79,7 +80,10 @@ async fn play(ip: &str) -> Play {
     let name = below("default", "web");
     until_there(&stage.w1, &pods(), Some(MOUNT), &name).await;
     run(&stage.w1, MOUNT, &name, "n1").await;
-    until(&stage.compute, &pods(), Some("default"), "web", |pod| pod.is_some_and(|pod| pod["status"]["phase"] == "Running")).await;
+    until(&stage.compute, &pods(), Some("default"), "web", |pod| {
+        pod.is_some_and(|pod| pod["status"]["phase"] == "Running")
+    })
+    .await;
     assert_eq!(node["status"]["addresses"][0]["address"], ip.to_string());
     let port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_u64().unwrap();
     Play { stage, _manager: manager, address: SocketAddr::new(ip, port as u16), serving, clients }
@@ -102,7 +106,13 @@ impl Play {
         self.certificate(&self.clients, "apiserver", &["system:masters"])
     }
 
-    async fn send(&self, method: &str, path: &str, caller: &As, upgrade: bool) -> http::Response<hyper::body::Incoming> {
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        caller: &As,
+        upgrade: bool,
+    ) -> http::Response<hyper::body::Incoming> {
         let trust = CaBundle::from_pem(&self.serving.cert_pem()).unwrap();
         let pair = match caller {
             As::Certificate(pair) => Some(pair),
@@ -200,7 +210,8 @@ async fn everybody_else_is_refused_on_every_path_of_every_socket() {
     let play = play("127.0.0.72").await;
     let stranger = Ca::generate("clients", play.stage.now()).unwrap();
     let user = play.certificate(&play.clients, "jane", &["developers"]);
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"}});
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"}});
     let accounts = atoll_meta::Gvr::new("", "v1", "serviceaccounts");
     play.stage.compute.ensure(&accounts, Some("default"), &account).await.unwrap();
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
@@ -208,12 +219,22 @@ async fn everybody_else_is_refused_on_every_path_of_every_socket() {
         let mut request = request.clone();
         request["spec"] = spec;
         let (compute, accounts) = (play.stage.compute.clone(), accounts.clone());
-        async move { compute.create_sub(&accounts, Some("default"), "sa", "token", &request).await.unwrap()["status"]["token"].as_str().unwrap().to_owned() }
+        async move {
+            compute.create_sub(&accounts, Some("default"), "sa", "token", &request).await.unwrap()["status"]["token"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        }
     };
     let (good, vault) = (token(json!({})).await, token(json!({"audiences": ["vault"]})).await);
-    let worker_account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"}});
+    let worker_account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"}});
     play.stage.w1.ensure(&accounts, Some("default"), &worker_account).await.unwrap();
-    let foreign = play.stage.w1.create_sub(&accounts, Some("default"), "sa", "token", &request).await.unwrap()["status"]["token"].as_str().unwrap().to_owned();
+    let foreign =
+        play.stage.w1.create_sub(&accounts, Some("default"), "sa", "token", &request).await.unwrap()["status"]["token"]
+            .as_str()
+            .unwrap()
+            .to_owned();
     let callers = [
         ("nobody", As::Nobody, 401),
         ("wrong authority", play.certificate(&stranger, "apiserver", &["system:masters"]), 401),
@@ -265,7 +286,8 @@ fn listening(ip: IpAddr) -> Vec<SocketAddr> {
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
     let own = rows.filter(|row| row.len() > 3 && row[3] == "0A" && row[1].starts_with(&hex));
-    own.map(|row| SocketAddr::new(ip.into(), u16::from_str_radix(row[1].split(':').nth(1).unwrap(), 16).unwrap())).collect()
+    own.map(|row| SocketAddr::new(ip.into(), u16::from_str_radix(row[1].split(':').nth(1).unwrap(), 16).unwrap()))
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -280,14 +302,22 @@ async fn a_computing_cluster_of_this_hub_reaches_its_pods_without_a_socket() {
     until_there(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
     make_pod(&stage.compute, &pod("web", "vnode-w1-n1", "1")).await;
     let name = below("default", "web");
-    until(&stage.compute, &pods(), Some("default"), "web", |pod| pod.is_some_and(|pod| !annotation(pod, "physical-pod-uid").is_empty())).await;
+    until(&stage.compute, &pods(), Some("default"), "web", |pod| {
+        pod.is_some_and(|pod| !annotation(pod, "physical-pod-uid").is_empty())
+    })
+    .await;
     let read = |cluster: atoll_runtime::Endpoint, path: String| async move {
         cluster.send(http::Method::GET, &path, "application/json", bytes::Bytes::new()).await
     };
-    let log = read(stage.compute.clone(), "/api/v1/namespaces/default/pods/web/log?container=c&follow=true".into()).await.unwrap();
+    let log = read(stage.compute.clone(), "/api/v1/namespaces/default/pods/web/log?container=c&follow=true".into())
+        .await
+        .unwrap();
     assert_eq!(String::from_utf8_lossy(&log), format!("w1 {name} container=c&follow=true\n"));
     // Pods elsewhere are for whoever served them before.
     let own = read(stage.w1.clone(), format!("/api/v1/namespaces/{MOUNT}/pods/{name}/log")).await.unwrap();
     assert_eq!(String::from_utf8_lossy(&own), format!("w1 {name} \n"));
-    assert_eq!(read(stage.compute.clone(), "/api/v1/namespaces/default/pods/none/log".into()).await.unwrap_err().code, 404);
+    assert_eq!(
+        read(stage.compute.clone(), "/api/v1/namespaces/default/pods/none/log".into()).await.unwrap_err().code,
+        404
+    );
 }

@@ -10,6 +10,7 @@ mod nodes;
 mod pods;
 mod rights;
 mod silence;
+mod speed;
 mod stage;
 mod story;
 mod unbind;

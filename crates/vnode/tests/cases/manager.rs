@@ -6,7 +6,9 @@ use crate::stage::*;
 
 async fn phase(stage: &Stage, name: &str, phase: &str, reason: &str) -> Value {
     until(&stage.compute, &bindings(), None, name, |binding| {
-        binding.is_some_and(|binding| binding["status"]["phase"] == phase && condition(binding, "Ready")["reason"] == reason)
+        binding.is_some_and(|binding| {
+            binding["status"]["phase"] == phase && condition(binding, "Ready")["reason"] == reason
+        })
     })
     .await
     .unwrap()
@@ -17,7 +19,10 @@ async fn a_valid_binding_becomes_ready_with_all_conditions_and_both_finalizers()
     let (stage, _manager) = Stage::play().await;
     stage.bind("w1", json!({})).await;
     let binding = phase(&stage, "w1", "Ready", "ValidationPassed").await;
-    assert_eq!(binding["metadata"]["finalizers"], json!(["kubeocean.io/clusterbinding-manager", "kubeocean.io/clusterbinding-syncer"]));
+    assert_eq!(
+        binding["metadata"]["finalizers"],
+        json!(["kubeocean.io/clusterbinding-manager", "kubeocean.io/clusterbinding-syncer"])
+    );
     for kind in ["Ready", "Connected", "SyncerReady", "ProxierReady"] {
         assert_eq!(condition(&binding, kind)["status"], "True", "{kind}");
     }
@@ -27,7 +32,9 @@ async fn a_valid_binding_becomes_ready_with_all_conditions_and_both_finalizers()
 #[tokio::test(start_paused = true)]
 async fn a_kubeconfig_that_is_missing_or_nonsense_is_said_to_be_so() {
     let (stage, _manager) = Stage::play().await;
-    for (name, data) in [("none", json!({})), ("empty", json!({"kubeconfig": ""})), ("nonsense", json!({"kubeconfig": "bm9uc2Vuc2U="}))] {
+    for (name, data) in
+        [("none", json!({})), ("empty", json!({"kubeconfig": ""})), ("nonsense", json!({"kubeconfig": "bm9uc2Vuc2U="}))]
+    {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "kubeocean-system"}, "data": data});
         stage.compute.create(&secrets(), Some("kubeocean-system"), &secret).await.unwrap();
     }
@@ -95,18 +102,23 @@ async fn admission_refuses_what_can_never_work() {
         json!({"apiVersion": "cloud.tencent.com/v1beta1", "kind": "ClusterBinding", "metadata": {"name": name},
                "spec": {"clusterID": id, "mountNamespace": mount, "secretRef": {"name": "s", "namespace": "n"}}})
     };
-    for (object, field) in [(binding("x", "w1", "m"), "spec.clusterID"), (binding("x", "y", ""), "spec.mountNamespace")] {
+    for (object, field) in [(binding("x", "w1", "m"), "spec.clusterID"), (binding("x", "y", ""), "spec.mountNamespace")]
+    {
         let status = stage.compute.create(&bindings(), None, &object).await.unwrap_err();
         assert_eq!(status.code, 422);
         assert!(status.message.contains(field), "{status}");
     }
     stage.compute.create(&bindings(), None, &binding("x", "y", "m")).await.unwrap();
     let change = json!({"spec": {"clusterID": "z"}});
-    let status = stage.compute.patch(&bindings(), None, "x", "", atoll_runtime::Patch::Merge, &change).await.unwrap_err();
+    let status =
+        stage.compute.patch(&bindings(), None, "x", "", atoll_runtime::Patch::Merge, &change).await.unwrap_err();
     assert!(status.message.contains("immutable"), "{status}");
     for (spec, field) in [
         (json!({"cluster": "w1", "timeWindows": [{"start": "25:00", "end": "02:00"}]}), "spec.timeWindows[0].start"),
-        (json!({"cluster": "w1", "resourceLimits": [{"resource": "cpu", "percent": 101}]}), "spec.resourceLimits[0].percent"),
+        (
+            json!({"cluster": "w1", "resourceLimits": [{"resource": "cpu", "percent": 101}]}),
+            "spec.resourceLimits[0].percent",
+        ),
     ] {
         let policy = json!({"apiVersion": "cloud.tencent.com/v1beta1", "kind": "ResourceLeasingPolicy", "metadata": {"name": "p"}, "spec": spec});
         let status = stage.w1.create(&policies(), None, &policy).await.unwrap_err();

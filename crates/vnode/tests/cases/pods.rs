@@ -47,7 +47,8 @@ async fn only_pods_on_virtual_nodes_are_run() {
 async fn a_pod_without_a_physical_one_just_goes() {
     let (stage, _manager) = leased(json!({})).await;
     let mut daemon = pod("web", VNODE, "1");
-    daemon["metadata"]["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true}]);
+    daemon["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true}]);
     make_pod(&stage.compute, &daemon).await;
     stage.pass(5).await;
     assert!(stage.w1.list(&pods(), None, "").await.unwrap().items.is_empty(), "daemon sets only run where they opt in");
@@ -62,13 +63,33 @@ async fn labels_and_annotations_travel_both_ways() {
     first["metadata"]["labels"] = json!({"app": "web", "gone": "1"});
     start_pod(&stage, &first).await;
     let name = below("default", "web");
-    patch(&stage.compute, &pods(), Some("default"), "web", "", json!({"metadata": {"labels": {"a": "1", "b": "2", "gone": null}, "annotations": {"c": "3"}}})).await;
-    let physical = ppod(&stage, |pod| pod["metadata"]["labels"]["b"] == "2" && pod["metadata"]["labels"]["gone"].is_null()).await;
+    patch(
+        &stage.compute,
+        &pods(),
+        Some("default"),
+        "web",
+        "",
+        json!({"metadata": {"labels": {"a": "1", "b": "2", "gone": null}, "annotations": {"c": "3"}}}),
+    )
+    .await;
+    let physical =
+        ppod(&stage, |pod| pod["metadata"]["labels"]["b"] == "2" && pod["metadata"]["labels"]["gone"].is_null()).await;
     assert_eq!(physical["metadata"]["annotations"]["c"], "3");
     assert_eq!((label(&physical, "managed-by"), annotation(&physical, "virtual-pod-name")), ("kubeocean", "web"));
-    patch(&stage.w1, &pods(), Some(MOUNT), &name, "", json!({"metadata": {"labels": {"below": "1", "b": null}, "annotations": {"ip": "x"}}})).await;
+    patch(
+        &stage.w1,
+        &pods(),
+        Some(MOUNT),
+        &name,
+        "",
+        json!({"metadata": {"labels": {"below": "1", "b": null}, "annotations": {"ip": "x"}}}),
+    )
+    .await;
     let virtual_pod = vpod(&stage, |pod| pod["metadata"]["labels"]["below"] == "1").await;
-    assert_eq!((&virtual_pod["metadata"]["labels"]["b"], &virtual_pod["metadata"]["annotations"]["ip"]), (&Value::Null, &json!("x")));
+    assert_eq!(
+        (&virtual_pod["metadata"]["labels"]["b"], &virtual_pod["metadata"]["annotations"]["ip"]),
+        (&Value::Null, &json!("x"))
+    );
     for key in ["virtual-pod-name", "virtual-pod-uid", "virtual-node-name", "expected-metadata"] {
         assert_eq!(annotation(&virtual_pod, key), "", "{key} stays below");
     }
@@ -125,7 +146,10 @@ async fn a_physical_pod_that_vanishes_fails_the_pod_unless_it_had_ended() {
     start_pod(&stage, &pod("done", VNODE, "1")).await;
     run(&stage.w1, MOUNT, &done, "n1").await;
     patch(&stage.w1, &pods(), Some(MOUNT), &done, "status", json!({"status": {"phase": "Succeeded"}})).await;
-    until(&stage.compute, &pods(), Some("default"), "done", |pod| pod.is_some_and(|pod| pod["status"]["phase"] == "Succeeded")).await;
+    until(&stage.compute, &pods(), Some("default"), "done", |pod| {
+        pod.is_some_and(|pod| pod["status"]["phase"] == "Succeeded")
+    })
+    .await;
     kill(&stage.w1, MOUNT, &done).await;
     stage.pass(60).await;
     assert_eq!(stage.compute.get(&pods(), Some("default"), "done").await.unwrap()["status"]["phase"], "Succeeded");
@@ -150,14 +174,19 @@ async fn a_pod_of_the_same_name_replaces_the_stale_one_and_strangers_are_a_confl
     let there = stage.w1.get(&pods(), Some(MOUNT), &below("default", "taken")).await.unwrap();
     assert_eq!(there["metadata"]["uid"], stranger["metadata"]["uid"], "left alone");
     let told = stage.compute.list(&events(), Some("default"), "").await.unwrap().items;
-    assert!(told.iter().any(|event| event["reason"] == "FailedCreatePod" && event["message"].as_str().unwrap().contains("not ours")));
+    assert!(
+        told.iter().any(
+            |event| event["reason"] == "FailedCreatePod" && event["message"].as_str().unwrap().contains("not ours")
+        )
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn daemon_sets_run_where_the_binding_or_the_pod_says_so() {
     let (stage, _manager) = leased(json!({"runningDaemonsetByDefault": true})).await;
     let mut daemon = pod("web", VNODE, "1");
-    daemon["metadata"]["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": true}]);
+    daemon["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": true}]);
     let physical = start_pod(&stage, &daemon).await;
     assert_eq!((label(&physical, "workload-type"), label(&physical, "workload-name")), ("daemonset", "agent"));
 }
@@ -177,7 +206,15 @@ async fn what_the_lessor_does_not_allow_is_refused_until_he_does() {
     }
     stage.pass(120).await;
     assert!(stage.w1.list(&pods(), None, "").await.unwrap().items.is_empty());
-    patch(&stage.w1, &policies(), None, "p1", "", json!({"spec": {"allow": ["HostNetwork", "HostPath", "Privileged"]}})).await;
+    patch(
+        &stage.w1,
+        &policies(),
+        None,
+        "p1",
+        "",
+        json!({"spec": {"allow": ["HostNetwork", "HostPath", "Privileged"]}}),
+    )
+    .await;
     until_there(&stage.w1, &pods(), Some(MOUNT), &below("default", "web")).await;
 }
 
@@ -216,15 +253,28 @@ async fn pods_find_the_computing_cluster_through_its_services() {
     make_pod(&stage.compute, &pod("web", VNODE, "1")).await;
     stage.pass(20).await;
     assert!(stage.w1.list(&pods(), None, "").await.unwrap().items.is_empty(), "not without the services");
-    for (namespace, name, ip, port) in [("default", "kubernetes-intranet", "10.0.0.1", 443), ("kube-system", "kube-dns-intranet", "10.0.0.2", 53)] {
+    for (namespace, name, ip, port) in
+        [("default", "kubernetes-intranet", "10.0.0.1", 443), ("kube-system", "kube-dns-intranet", "10.0.0.2", 53)]
+    {
         let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": namespace}, "spec": {"type": "LoadBalancer", "clusterIP": "10.96.0.9", "clusterIPs": ["10.96.0.9"], "ports": [{"port": port}]}});
         stage.compute.create(&services(), Some(namespace), &service).await.unwrap();
-        patch(&stage.compute, &services(), Some(namespace), name, "status", json!({"status": {"loadBalancer": {"ingress": [{"ip": ip}]}}})).await;
+        patch(
+            &stage.compute,
+            &services(),
+            Some(namespace),
+            name,
+            "status",
+            json!({"status": {"loadBalancer": {"ingress": [{"ip": ip}]}}}),
+        )
+        .await;
     }
     let physical = ppod(&stage, |_| true).await;
     let env = physical["spec"]["containers"][0]["env"].as_array().unwrap();
     assert!(env.contains(&json!({"name": "KUBERNETES_SERVICE_HOST", "value": "10.0.0.1"})));
-    assert_eq!((&physical["spec"]["dnsPolicy"], &physical["spec"]["dnsConfig"]["nameservers"]), (&json!("None"), &json!(["10.0.0.2"])));
+    assert_eq!(
+        (&physical["spec"]["dnsPolicy"], &physical["spec"]["dnsConfig"]["nameservers"]),
+        (&json!("None"), &json!(["10.0.0.2"]))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,7 +285,15 @@ async fn two_computing_clusters_share_a_worker_without_touching_each_other() {
     for namespace in ["kubeocean-system", "kube-node-lease"] {
         make_namespace(&other, namespace).await;
     }
-    let second = Stage { compute: other.clone(), hub: stage.hub.clone(), w1: stage.w1.clone(), w2: stage.w2.clone(), clock: stage.clock.clone(), stop: stage.stop.child_token(), line: stage.line.clone() };
+    let second = Stage {
+        compute: other.clone(),
+        hub: stage.hub.clone(),
+        w1: stage.w1.clone(),
+        w2: stage.w2.clone(),
+        clock: stage.clock.clone(),
+        stop: stage.stop.child_token(),
+        line: stage.line.clone(),
+    };
     let _other_manager = second.start().await;
     second.bind("w1", json!({})).await;
     until_there(&other, &nodes(), None, VNODE).await;
@@ -243,7 +301,8 @@ async fn two_computing_clusters_share_a_worker_without_touching_each_other() {
     start_pod(&second, &pod("job", VNODE, "1")).await;
     run(&stage.w1, MOUNT, &below("default", "web"), "n1").await;
     // What the one runs is in use for the other, as for everybody else.
-    until(&other, &nodes(), None, VNODE, |node| node.is_some_and(|node| node["status"]["allocatable"]["cpu"] == "3")).await;
+    until(&other, &nodes(), None, VNODE, |node| node.is_some_and(|node| node["status"]["allocatable"]["cpu"] == "3"))
+        .await;
     // The same name on both sides: the first keeps it, the second is told.
     make_pod(&other, &pod("web", VNODE, "1")).await;
     stage.pass(400).await;
@@ -260,18 +319,53 @@ async fn a_syncer_that_was_away_catches_up() {
         start_pod(&stage, &pod(name, VNODE, "100m")).await;
         run(&stage.w1, MOUNT, &below("default", name), "n1").await;
     }
-    until(&stage.compute, &pods(), Some("default"), "ends", |pod| pod.is_some_and(|pod| pod["status"]["phase"] == "Running")).await;
+    until(&stage.compute, &pods(), Some("default"), "ends", |pod| {
+        pod.is_some_and(|pod| pod["status"]["phase"] == "Running")
+    })
+    .await;
     stage.stop.cancel();
     stage.pass(5).await;
     drop(manager);
     kill(&stage.compute, "default", "goes").await;
-    patch(&stage.w1, &pods(), Some(MOUNT), &below("default", "ends"), "status", json!({"status": {"phase": "Succeeded"}})).await;
+    patch(
+        &stage.w1,
+        &pods(),
+        Some(MOUNT),
+        &below("default", "ends"),
+        "status",
+        json!({"status": {"phase": "Succeeded"}}),
+    )
+    .await;
     make_pod(&stage.compute, &pod("comes", VNODE, "100m")).await;
     let again = Stage { stop: Default::default(), ..stage };
     let _manager = again.start().await;
     until_there(&again.w1, &pods(), Some(MOUNT), &below("default", "comes")).await;
-    until(&again.w1, &pods(), Some(MOUNT), &below("default", "goes"), |pod| pod.is_none_or(|pod| pod["metadata"]["deletionTimestamp"].is_string())).await;
-    until(&again.compute, &pods(), Some("default"), "ends", |pod| pod.is_some_and(|pod| pod["status"]["phase"] == "Succeeded")).await;
+    until(&again.w1, &pods(), Some(MOUNT), &below("default", "goes"), |pod| {
+        pod.is_none_or(|pod| pod["metadata"]["deletionTimestamp"].is_string())
+    })
+    .await;
+    until(&again.compute, &pods(), Some("default"), "ends", |pod| {
+        pod.is_some_and(|pod| pod["status"]["phase"] == "Succeeded")
+    })
+    .await;
     let stays = again.w1.get(&pods(), Some(MOUNT), &below("default", "stays")).await.unwrap();
     assert!(stays["metadata"]["deletionTimestamp"].is_null());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_worker_tells_about_a_pod_is_told_above() {
+    let (stage, _manager) = leased(json!({})).await;
+    let physical = start_pod(&stage, &pod("web", VNODE, "1")).await;
+    vpod(&stage, |pod| !annotation(pod, "physical-pod-uid").is_empty()).await;
+    let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e1", "namespace": MOUNT}, "reason": "Failed", "message": "image not found", "type": "Warning", "count": 1,
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": MOUNT, "name": physical["metadata"]["name"], "uid": physical["metadata"]["uid"]}});
+    stage.w1.create(&events(), Some(MOUNT), &event).await.unwrap();
+    for _ in 0..100 {
+        let told = stage.compute.list(&events(), Some("default"), "").await.unwrap().items;
+        if told.iter().any(|event| event["message"] == "image not found" && event["involvedObject"]["name"] == "web") {
+            return;
+        }
+        stage.pass(1).await;
+    }
+    panic!("nobody told");
 }

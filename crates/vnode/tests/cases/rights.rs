@@ -88,20 +88,38 @@ async fn what_a_syncer_uses_is_what_the_role_allows_and_no_more() {
         let rules = role["rules"].as_array().unwrap().iter();
         rules
             .flat_map(|rule| {
-                let resource = format!("{}.{}", rule["resources"][0].as_str().unwrap(), rule["apiGroups"][0].as_str().unwrap());
-                rule["verbs"].as_array().unwrap().iter().map(move |verb| (verb.as_str().unwrap().to_owned(), resource.clone(), outside)).collect::<Vec<_>>()
+                let resource =
+                    format!("{}.{}", rule["resources"][0].as_str().unwrap(), rule["apiGroups"][0].as_str().unwrap());
+                rule["verbs"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(move |verb| (verb.as_str().unwrap().to_owned(), resource.clone(), outside))
+                    .collect::<Vec<_>>()
             })
             .collect()
     };
     let allowed: BTreeSet<_> = allowed(&roles[0], true).into_iter().chain(allowed(&roles[1], false)).collect();
-    let used: BTreeSet<_> = seen.lock().iter().filter(|(_, resource, _)| !resource.starts_with("selfsubject")).cloned().collect();
+    let used: BTreeSet<_> =
+        seen.lock().iter().filter(|(_, resource, _)| !resource.starts_with("selfsubject")).cloned().collect();
     let refused: Vec<_> = used.difference(&allowed).collect();
     assert!(refused.is_empty(), "used but not allowed: {refused:?}");
     // Streams and metrics do not pass this way.
-    let streams = ["pods/log.", "pods/exec.", "pods/attach.", "pods/portforward.", "pods/ephemeralcontainers.", "pods.metrics.k8s.io"];
-    let idle: Vec<_> = allowed.difference(&used).filter(|(_, resource, _)| !streams.contains(&resource.as_str())).collect();
+    let streams = [
+        "pods/log.",
+        "pods/exec.",
+        "pods/attach.",
+        "pods/portforward.",
+        "pods/ephemeralcontainers.",
+        "pods.metrics.k8s.io",
+    ];
+    let idle: Vec<_> =
+        allowed.difference(&used).filter(|(_, resource, _)| !streams.contains(&resource.as_str())).collect();
     assert!(idle.is_empty(), "allowed but never used: {idle:?}");
-    assert!(!allowed.iter().any(|(_, resource, outside)| resource == "secrets." && *outside), "Secrets only in the mount namespace");
+    assert!(
+        !allowed.iter().any(|(_, resource, outside)| resource == "secrets." && *outside),
+        "Secrets only in the mount namespace"
+    );
 }
 
 /// Does a bit of everything a syncer can be asked for.
@@ -115,7 +133,8 @@ async fn everything(stage: &Stage) {
     let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "pv-1"}});
     stage.compute.create(&claims(), Some("default"), &claim).await.unwrap();
     patch(&stage.compute, &claims(), Some("default"), "data", "status", json!({"status": {"phase": "Bound"}})).await;
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"}});
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"}});
     stage.compute.ensure(&Gvr::new("", "v1", "serviceaccounts"), Some("default"), &account).await.unwrap();
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"}, "spec": {"clusterIP": "None", "clusterIPs": ["None"], "ports": [{"port": 80}]}});
     stage.compute.create(&services(), Some("shop"), &service).await.unwrap();
@@ -135,12 +154,17 @@ async fn everything(stage: &Stage) {
     patch(&stage.compute, &pods(), Some("default"), "web", "", json!({"metadata": {"labels": {"a": "1"}}})).await;
     until_there(&stage.w1, &services(), Some(MOUNT), &below("shop", "web")).await;
     until_there(&stage.w1, &slices(), Some(MOUNT), &below("shop", "web-1")).await;
-    patch(&stage.compute, &slices(), Some("shop"), "web-1", "", json!({"endpoints": [{"addresses": ["10.2.0.8"]}]})).await;
+    patch(&stage.compute, &slices(), Some("shop"), "web-1", "", json!({"endpoints": [{"addresses": ["10.2.0.8"]}]}))
+        .await;
     patch(&stage.compute, &services(), Some("shop"), "web", "", json!({"spec": {"ports": [{"port": 81}]}})).await;
-    until(&stage.w1, &pods(), Some(MOUNT), &name, |pod| pod.is_some_and(|pod| pod["metadata"]["labels"]["a"] == "1")).await;
+    until(&stage.w1, &pods(), Some(MOUNT), &name, |pod| pod.is_some_and(|pod| pod["metadata"]["labels"]["a"] == "1"))
+        .await;
     stage.pass(700).await;
     stage.compute.delete(&pods(), Some("default"), "web", &json!({})).await.unwrap();
-    until(&stage.w1, &pods(), Some(MOUNT), &name, |pod| pod.is_none_or(|pod| pod["metadata"]["deletionTimestamp"].is_string())).await;
+    until(&stage.w1, &pods(), Some(MOUNT), &name, |pod| {
+        pod.is_none_or(|pod| pod["metadata"]["deletionTimestamp"].is_string())
+    })
+    .await;
     kill(&stage.w1, MOUNT, &name).await;
     until_gone(&stage.w1, &volumes(), None, &below("", "pv-1")).await;
 }
@@ -150,13 +174,21 @@ async fn missing_rights_are_named_one_by_one() {
     let stage = Stage::open().await;
     grant(&stage).await;
     let role = stage.w1.get(&access("roles"), Some(MOUNT), "lessee").await.unwrap();
-    let rules: Vec<Value> = role["rules"].as_array().unwrap().iter().filter(|rule| rule["resources"][0] != "secrets").cloned().collect();
+    let rules: Vec<Value> =
+        role["rules"].as_array().unwrap().iter().filter(|rule| rule["resources"][0] != "secrets").cloned().collect();
     patch(&stage.w1, &access("roles"), Some(MOUNT), "lessee", "", json!({"rules": rules})).await;
     let (_manager, _) = start(&stage).await;
     stage.bind("w1", json!({})).await;
-    let binding = until(&stage.compute, &bindings(), None, "w1", |binding| binding.is_some_and(|binding| condition(binding, "Ready")["reason"] == "PermissionsMissing")).await.unwrap();
+    let binding = until(&stage.compute, &bindings(), None, "w1", |binding| {
+        binding.is_some_and(|binding| condition(binding, "Ready")["reason"] == "PermissionsMissing")
+    })
+    .await
+    .unwrap();
     let message = condition(&binding, "Ready")["message"].as_str().unwrap();
     assert!(message.contains("create secrets in kubeocean-worker") && !message.contains("pods"), "{message}");
     patch(&stage.w1, &access("roles"), Some(MOUNT), "lessee", "", json!({"rules": role["rules"]})).await;
-    until(&stage.compute, &bindings(), None, "w1", |binding| binding.is_some_and(|binding| binding["status"]["phase"] == "Ready")).await;
+    until(&stage.compute, &bindings(), None, "w1", |binding| {
+        binding.is_some_and(|binding| binding["status"]["phase"] == "Ready")
+    })
+    .await;
 }

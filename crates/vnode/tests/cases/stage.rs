@@ -38,7 +38,9 @@ fn clock() -> atoll_vnode::Clock {
 }
 
 async fn open_hub(clock: &atoll_vnode::Clock) -> Arc<Hub> {
-    Hub::open(Arc::new(MemoryEngine::new()), Keys::default(), clock.clone(), atoll_apiserver::Options::default()).await.unwrap()
+    Hub::open(Arc::new(MemoryEngine::new()), Keys::default(), clock.clone(), atoll_apiserver::Options::default())
+        .await
+        .unwrap()
 }
 
 pub fn endpoint(hub: &Arc<Hub>, instance: &str) -> Endpoint {
@@ -51,7 +53,10 @@ impl Stage {
     /// Opens the clusters, without a manager.
     pub async fn open() -> Self {
         // Shown with RUST_LOG=debug for tests that fail.
-        let _ = tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_test_writer().try_init();
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+            .with_test_writer()
+            .try_init();
         let clock = clock();
         let hub = open_hub(&clock).await;
         hub.add_native(|_| true, atoll_vnode::definitions()).await.unwrap();
@@ -132,7 +137,10 @@ struct Cut {
 
 #[async_trait::async_trait]
 impl atoll_runtime::Transport for Cut {
-    async fn send(&self, request: http::Request<bytes::Bytes>) -> Result<http::Response<atoll_runtime::BodyStream>, Status> {
+    async fn send(
+        &self,
+        request: http::Request<bytes::Bytes>,
+    ) -> Result<http::Response<atoll_runtime::BodyStream>, Status> {
         use futures::StreamExt as _;
         let Some(line) = self.line.clone() else { return self.through.transport().send(request).await };
         let up = move || line.load(std::sync::atomic::Ordering::SeqCst);
@@ -231,12 +239,25 @@ pub async fn make_pod(cluster: &Endpoint, pod: &Value) -> Value {
     cluster.create(&pods(), Some(pod["metadata"]["namespace"].as_str().unwrap()), pod).await.unwrap()
 }
 
-pub async fn patch(cluster: &Endpoint, gvr: &Gvr, namespace: Option<&str>, name: &str, sub: &str, patch: Value) -> Value {
+pub async fn patch(
+    cluster: &Endpoint,
+    gvr: &Gvr,
+    namespace: Option<&str>,
+    name: &str,
+    sub: &str,
+    patch: Value,
+) -> Value {
     cluster.patch(gvr, namespace, name, sub, Patch::Merge, &patch).await.unwrap()
 }
 
 /// Waits until an object is as wanted; time passes by itself while nobody works.
-pub async fn until(cluster: &Endpoint, gvr: &Gvr, namespace: Option<&str>, name: &str, wanted: impl Fn(Option<&Value>) -> bool) -> Option<Value> {
+pub async fn until(
+    cluster: &Endpoint,
+    gvr: &Gvr,
+    namespace: Option<&str>,
+    name: &str,
+    wanted: impl Fn(Option<&Value>) -> bool,
+) -> Option<Value> {
     let mut last = None;
     for _ in 0..12_000 {
         last = cluster.get_opt(gvr, namespace, name).await.unwrap();
@@ -283,7 +304,10 @@ pub fn label<'a>(object: &'a Value, key: &str) -> &'a str {
 }
 
 pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
-    object["status"]["conditions"].as_array().and_then(|list| list.iter().find(|own| own["type"] == kind)).unwrap_or(&Value::Null)
+    object["status"]["conditions"]
+        .as_array()
+        .and_then(|list| list.iter().find(|own| own["type"] == kind))
+        .unwrap_or(&Value::Null)
 }
 
 pub fn taint_keys(node: &Value) -> Vec<String> {

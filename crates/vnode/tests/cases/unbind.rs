@@ -23,7 +23,10 @@ async fn unbinding_leaves_nothing_of_ours_below_and_everything_of_theirs_above()
 
     stage.compute.delete(&bindings(), None, "w1", &json!({})).await.unwrap();
     for name in ["a", "b", "c"] {
-        until(&stage.w1, &pods(), Some(MOUNT), &below("default", name), |pod| pod.is_some_and(|pod| pod["metadata"]["deletionTimestamp"].is_string())).await;
+        until(&stage.w1, &pods(), Some(MOUNT), &below("default", name), |pod| {
+            pod.is_some_and(|pod| pod["metadata"]["deletionTimestamp"].is_string())
+        })
+        .await;
     }
     stage.pass(30).await;
     assert!(stage.compute.get_opt(&bindings(), None, "w1").await.unwrap().is_some(), "waits for the pods");
@@ -35,10 +38,16 @@ async fn unbinding_leaves_nothing_of_ours_below_and_everything_of_theirs_above()
     assert!(stage.compute.list(&pods(), None, "").await.unwrap().items.is_empty());
     assert!(stage.compute.get_opt(&nodes(), None, VNODE).await.unwrap().is_none());
     let config = stage.compute.get(&configs(), Some("default"), "c").await.unwrap();
-    assert!(config["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty) && label(&config, "managed-by").is_empty());
+    assert!(
+        config["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+            && label(&config, "managed-by").is_empty()
+    );
     let left = stage.w1.list(&configs(), Some(MOUNT), "labelSelector=kubeocean.io/managed-by").await.unwrap().items;
     assert_eq!(left.len(), 1, "only what is somebody else's: {left:?}");
-    assert_eq!(stage.w1.get(&policies(), None, "p1").await.unwrap()["metadata"]["finalizers"].as_array().map_or(0, Vec::len), 0);
+    assert_eq!(
+        stage.w1.get(&policies(), None, "p1").await.unwrap()["metadata"]["finalizers"].as_array().map_or(0, Vec::len),
+        0
+    );
     assert_eq!(label(&stage.w1.get(&nodes(), None, "n1").await.unwrap(), "policy-applied"), "");
 }
 
@@ -47,13 +56,24 @@ async fn a_worker_that_is_gone_for_good_can_be_left_by_force() {
     let (stage, _manager) = leased(json!({})).await;
     start_pod(&stage, &pod("web", VNODE, "100m")).await;
     run(&stage.w1, MOUNT, &below("default", "web"), "n1").await;
-    until(&stage.compute, &pods(), Some("default"), "web", |pod| pod.is_some_and(|pod| pod["status"]["phase"] == "Running")).await;
+    until(&stage.compute, &pods(), Some("default"), "web", |pod| {
+        pod.is_some_and(|pod| pod["status"]["phase"] == "Running")
+    })
+    .await;
     stage.line.store(false, std::sync::atomic::Ordering::SeqCst);
     stage.pass(30).await;
     stage.compute.delete(&bindings(), None, "w1", &json!({})).await.unwrap();
     stage.pass(120).await;
     assert!(stage.compute.get_opt(&bindings(), None, "w1").await.unwrap().is_some(), "waits for the worker");
-    patch(&stage.compute, &bindings(), None, "w1", "", json!({"metadata": {"annotations": {"atoll.io/force-unbind": "true"}}})).await;
+    patch(
+        &stage.compute,
+        &bindings(),
+        None,
+        "w1",
+        "",
+        json!({"metadata": {"annotations": {"atoll.io/force-unbind": "true"}}}),
+    )
+    .await;
     until_gone(&stage.compute, &bindings(), None, "w1").await;
     until_gone(&stage.compute, &nodes(), None, VNODE).await;
     until_gone(&stage.compute, &pods(), Some("default"), "web").await;
