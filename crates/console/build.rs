@@ -9,7 +9,8 @@ use std::process::Command;
 use std::{env, fs, io};
 
 /// What the console is made from; anything else in its directory is left alone.
-const SOURCES: &[&str] = &["src", "public", "index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts"];
+const SOURCES: &[&str] =
+    &["src", "public", "index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts"];
 const STAMP: &str = ".stamp";
 
 fn main() {
@@ -25,7 +26,8 @@ fn main() {
         println!("cargo::warning=no web console in this build: {reason}");
     }
     let files = if missing.is_none() { compressed(&console.join("dist")) } else { BTreeMap::new() };
-    fs::write(out.join("files.rs"), table(&console.join("dist"), &files, missing.as_deref())).expect("the output directory is writable");
+    fs::write(out.join("files.rs"), table(&console.join("dist"), &files, missing.as_deref()))
+        .expect("the output directory is writable");
 }
 
 /// Makes `dist` true to the sources, or says why it cannot.
@@ -61,7 +63,11 @@ fn install(console: &Path) -> Result<(), String> {
 
 fn run(directory: &Path, program: &str, arguments: &[&str]) -> Result<(), String> {
     let command = format!("{program} {}", arguments.join(" "));
-    let output = Command::new(program).args(arguments).current_dir(directory).output().map_err(|error| format!("{command}: {error}"))?;
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .map_err(|error| format!("{command}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
@@ -94,7 +100,8 @@ fn files_under(path: &Path) -> io::Result<Vec<PathBuf>> {
     }
     let mut found = Vec::new();
     if path.is_dir() {
-        let mut entries: Vec<PathBuf> = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<_>>()?;
+        let mut entries: Vec<PathBuf> =
+            fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<_>>()?;
         entries.sort();
         for entry in entries {
             found.extend(files_under(&entry)?);
@@ -117,13 +124,18 @@ fn compressed(dist: &Path) -> BTreeMap<String, PathBuf> {
 }
 
 fn table(dist: &Path, files: &BTreeMap<String, PathBuf>, missing: Option<&str>) -> String {
-    let mut text = format!("pub(crate) const MISSING: Option<&str> = {missing:?};\npub(crate) static FILES: &[File] = &[\n");
+    let mut text =
+        format!("pub(crate) const MISSING: Option<&str> = {missing:?};\npub(crate) static FILES: &[File] = &[\n");
     for (name, path) in files {
         let gzip = path.with_added_extension("gz");
         let brotli = path.with_added_extension("br");
         let brotli = if brotli.exists() { format!("Some(include_bytes!({brotli:?}))") } else { "None".into() };
         let tag = fingerprint(dist, &[name]).unwrap_or_default();
-        writeln!(text, "    File {{ name: {name:?}, tag: {tag:?}, gzip: include_bytes!({gzip:?}), brotli: {brotli} }},").expect("a string takes all");
+        writeln!(
+            text,
+            "    File {{ name: {name:?}, tag: {tag:?}, gzip: include_bytes!({gzip:?}), brotli: {brotli} }},"
+        )
+        .expect("a string takes all");
     }
     text.push_str("];\n");
     text

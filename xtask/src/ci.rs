@@ -53,7 +53,12 @@ fn run(what: &str, program: &str, arguments: &[&str]) -> anyhow::Result<()> {
     println!("── {what}: {program} {}", arguments.join(" "));
     let started = Instant::now();
     // Tests that compare with real programs must not be skipped here; none of these needs the web console.
-    let status = Command::new(program).args(arguments).env("ATOLL_REQUIRE_PEERS", "1").env("ATOLL_CONSOLE", "off").status().with_context(|| format!("starting {program}"))?;
+    let status = Command::new(program)
+        .args(arguments)
+        .env("ATOLL_REQUIRE_PEERS", "1")
+        .env("ATOLL_CONSOLE", "off")
+        .status()
+        .with_context(|| format!("starting {program}"))?;
     println!("── {what}: {} s", started.elapsed().as_secs());
     if !status.success() {
         bail!("{what} failed");

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kind::kind;
 use k8s_openapi::api::autoscaling::v2::{
-    CrossVersionObjectReference, HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerStatus,
-    MetricSpec,
+    CrossVersionObjectReference, HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerStatus, MetricSpec,
 };
 kind! {
     /// Scales a workload by metrics of all clusters.

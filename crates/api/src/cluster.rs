@@ -47,11 +47,7 @@ pub struct ClusterSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impersonator_secret_ref: Option<LocalSecretReference>,
     /// Whether its certificate is not checked.
-    #[serde(
-        rename = "insecureSkipTLSVerification",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(rename = "insecureSkipTLSVerification", default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure_skip_tls_verification: bool,
     /// A proxy on the way to it.
     #[serde(rename = "proxyURL", default, skip_serializing_if = "String::is_empty")]
@@ -80,20 +76,7 @@ pub struct ClusterSpec {
 }
 
 /// Who carries objects to a member.
-#[derive(
-    Copy,
-    Clone,
-    Debug,
-    Default,
-    Eq,
-    PartialEq,
-    Ord,
-    PartialOrd,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Ord, PartialOrd, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ClusterSyncMode {
     /// The hub.
     #[default]

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::structural::structural_schema;
 use crate::{
-    Column, Kind, Scope, apps, autoscaling, cluster, clusterpedia, config, instance, kubeocean,
-    multicluster, networking, policy, remedy, work,
+    Column, Kind, Scope, apps, autoscaling, cluster, clusterpedia, config, instance, kubeocean, multicluster,
+    networking, policy, remedy, work,
 };
 
 /// A family of kinds that is installed together.
@@ -25,10 +25,9 @@ pub enum CrdSet {
 pub fn crds(set: CrdSet) -> Vec<Value> {
     match set {
         CrdSet::Karmada => karmada(),
-        CrdSet::Kubeocean => vec![
-            definition::<kubeocean::ClusterBinding>(),
-            definition::<kubeocean::ResourceLeasingPolicy>(),
-        ],
+        CrdSet::Kubeocean => {
+            vec![definition::<kubeocean::ClusterBinding>(), definition::<kubeocean::ResourceLeasingPolicy>()]
+        }
         CrdSet::Clusterpedia => vec![
             definition::<clusterpedia::PediaCluster>(),
             definition::<clusterpedia::ClusterSyncResources>(),
@@ -49,9 +48,7 @@ fn karmada() -> Vec<Value> {
         definition::<policy::FederatedResourceQuota>(),
         definition::<policy::ClusterTaintPolicy>(),
         with_older::<work::ResourceBindingV1Alpha1>(definition::<work::ResourceBinding>()),
-        with_older::<work::ClusterResourceBindingV1Alpha1>(definition::<
-            work::ClusterResourceBinding,
-        >()),
+        with_older::<work::ClusterResourceBindingV1Alpha1>(definition::<work::ClusterResourceBinding>()),
         definition::<work::Work>(),
         definition::<config::ResourceInterpreterCustomization>(),
         definition::<config::ResourceInterpreterWebhookConfiguration>(),
@@ -121,10 +118,7 @@ fn column(column: &Column) -> Value {
 
 /// Puts a version that is served but not stored before the one that is.
 fn with_older<K: Kind>(mut definition: Value) -> Value {
-    if let Some(versions) = definition
-        .pointer_mut("/spec/versions")
-        .and_then(Value::as_array_mut)
-    {
+    if let Some(versions) = definition.pointer_mut("/spec/versions").and_then(Value::as_array_mut) {
         versions.insert(0, version::<K>(false));
     }
     definition

@@ -139,11 +139,7 @@ const TOO_LONG: usize = 64;
 /// Name of the virtual node for a node of a worker cluster.
 pub fn virtual_node(cluster_id: &str, node: &str) -> String {
     let name = format!("vnode-{cluster_id}-{node}");
-    if name.len() < TOO_LONG {
-        name
-    } else {
-        cut_with_hash(&name, &name)
-    }
+    if name.len() < TOO_LONG { name } else { cut_with_hash(&name, &name) }
 }
 
 /// Name in the worker cluster of an object of the computing cluster; volumes have no namespace.
@@ -196,11 +192,7 @@ mod tests {
     #[test]
     fn virtual_nodes_are_named_after_cluster_and_node() {
         for (cluster_id, node, expected) in [
-            (
-                "cls-worker1",
-                "kubeocean-worker1-worker",
-                "vnode-cls-worker1-kubeocean-worker1-worker",
-            ),
+            ("cls-worker1", "kubeocean-worker1-worker", "vnode-cls-worker1-kubeocean-worker1-worker"),
             (
                 "prod-cluster-east-1",
                 "ip-10-0-12-34.ap-southeast-1.compute.internal",
@@ -221,16 +213,8 @@ mod tests {
     #[test]
     fn copies_are_named_after_the_original_and_a_hash() {
         for (namespace, name, expected) in [
-            (
-                "default",
-                "test-pod",
-                "test-pod-49d2ec05688689cc55230ecf7101f2de",
-            ),
-            (
-                "default",
-                "my-config",
-                "my-config-078167b8edae8c89d2ffe824c39f4648",
-            ),
+            ("default", "test-pod", "test-pod-49d2ec05688689cc55230ecf7101f2de"),
+            ("default", "my-config", "my-config-078167b8edae8c89d2ffe824c39f4648"),
             ("", "pv-1", "pv-1-8cb1e6436dce562d7538b2167b7c4b84"),
         ] {
             assert_eq!(physical(namespace, name), expected);
@@ -240,12 +224,7 @@ mod tests {
     #[test]
     fn token_secrets_are_named_after_pod_and_volume() {
         assert_eq!(
-            token_secret(
-                "default",
-                "web-0",
-                "kube-api-access-x7z9k",
-                "11111111-2222-3333-4444-555555555555"
-            ),
+            token_secret("default", "web-0", "kube-api-access-x7z9k", "11111111-2222-3333-4444-555555555555"),
             "web-0-kube-api-access-x7z9k-11-57b84d42d1288b585870a7fba794e1a7"
         );
     }

@@ -20,16 +20,12 @@ pub fn execution_namespace(member: &str) -> String {
 
 /// The member whose works a namespace holds.
 pub fn member_of_execution_namespace(namespace: &str) -> Option<&str> {
-    namespace
-        .strip_prefix(EXECUTION_PREFIX)
-        .filter(|member| !member.is_empty())
+    namespace.strip_prefix(EXECUTION_PREFIX).filter(|member| !member.is_empty())
 }
 
 /// Whether a namespace belongs to the system and is never spread over members.
 pub fn is_reserved_namespace(namespace: &str) -> bool {
-    namespace == SYSTEM_NAMESPACE
-        || namespace == CLUSTER_NAMESPACE
-        || namespace.starts_with(EXECUTION_PREFIX)
+    namespace == SYSTEM_NAMESPACE || namespace == CLUSTER_NAMESPACE || namespace.starts_with(EXECUTION_PREFIX)
 }
 
 /// Name of the binding of a template. The namespace and the group are not part of it.
@@ -39,26 +35,13 @@ pub fn binding(kind: &str, name: &str) -> String {
 
 /// Name of the work of a template; the namespace is empty for cluster-scoped ones.
 pub fn work(kind: &str, name: &str, namespace: &str) -> String {
-    let identity = if namespace.is_empty() {
-        format!("{name}-{kind}")
-    } else {
-        format!("{namespace}-{name}-{kind}")
-    };
-    format!(
-        "{}-{}",
-        name.replace(':', "."),
-        safe_hash(&identity.to_lowercase())
-    )
-    .to_lowercase()
+    let identity = if namespace.is_empty() { format!("{name}-{kind}") } else { format!("{namespace}-{name}-{kind}") };
+    format!("{}-{}", name.replace(':', "."), safe_hash(&identity.to_lowercase())).to_lowercase()
 }
 
 /// Label of a binding that goes along with another, which is named.
 pub fn depended_by_label(namespace: &str, name: &str) -> String {
-    let owner = if namespace.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{namespace}/{name}")
-    };
+    let owner = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
     format!("{}{}", label::DEPENDED_BY_PREFIX, safe_hash(&owner))
 }
 
@@ -99,9 +82,7 @@ pub fn derived_service(name: &str) -> String {
 
 /// FNV-1a with 32 bits.
 pub fn fnv1a_32(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, byte| {
-        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
-    })
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 /// The hash of a text, in letters and digits that form no words.
@@ -110,9 +91,7 @@ fn safe_hash(text: &str) -> String {
 }
 
 fn safe_encode(text: &str) -> String {
-    text.bytes()
-        .map(|byte| char::from(SAFE[usize::from(byte) % SAFE.len()]))
-        .collect()
+    text.bytes().map(|byte| char::from(SAFE[usize::from(byte) % SAFE.len()])).collect()
 }
 
 #[cfg(test)]
@@ -123,28 +102,18 @@ mod tests {
     fn a_work_is_named_after_its_template_and_a_hash() {
         assert_eq!(work("Deployment", "nginx", "default"), "nginx-687f7fb96f");
         assert_eq!(work("deployment", "NGINX", "default"), "nginx-687f7fb96f");
-        assert_ne!(
-            work("Deployment", "nginx", "other"),
-            work("Deployment", "nginx", "default")
-        );
+        assert_ne!(work("Deployment", "nginx", "other"), work("Deployment", "nginx", "default"));
     }
 
     #[test]
     fn colons_never_reach_a_name() {
-        assert_eq!(
-            binding("ClusterRole", "system:node"),
-            "system.node-clusterrole"
-        );
+        assert_eq!(binding("ClusterRole", "system:node"), "system.node-clusterrole");
         assert!(work("ClusterRole", "system:node", "").starts_with("system.node-"));
     }
 
     #[test]
     fn the_hash_is_fnv1a() {
-        for (text, hash) in [
-            ("", 0x811c_9dc5),
-            ("a", 0xe40c_292c),
-            ("foobar", 0xbf9c_f968),
-        ] {
+        for (text, hash) in [("", 0x811c_9dc5), ("a", 0xe40c_292c), ("foobar", 0xbf9c_f968)] {
             assert_eq!(fnv1a_32(text.as_bytes()), hash, "{text}");
         }
     }
@@ -152,10 +121,7 @@ mod tests {
     #[test]
     fn execution_namespaces_lead_back_to_their_member() {
         assert_eq!(execution_namespace("member1"), "karmada-es-member1");
-        assert_eq!(
-            member_of_execution_namespace("karmada-es-member1"),
-            Some("member1")
-        );
+        assert_eq!(member_of_execution_namespace("karmada-es-member1"), Some("member1"));
         assert_eq!(member_of_execution_namespace("karmada-es-"), None);
         assert_eq!(member_of_execution_namespace("default"), None);
         assert!(is_reserved_namespace("karmada-es-x") && !is_reserved_namespace("default"));

@@ -7,9 +7,7 @@ use crate::attributes;
 
 /// The structural schema of a root object.
 pub(crate) fn structural_schema<T: JsonSchema>() -> Value {
-    let mut root = SchemaGenerator::default()
-        .into_root_schema_for::<T>()
-        .to_value();
+    let mut root = SchemaGenerator::default().into_root_schema_for::<T>().to_value();
     let definitions = match root.get_mut("$defs").map(Value::take) {
         Some(Value::Object(definitions)) => definitions,
         _ => Map::new(),
@@ -39,10 +37,7 @@ fn rewrite(schema: Value, definitions: &Map<String, Value>) -> Value {
         node.insert("enum".to_owned(), values);
     }
     // Every default of the kinds served here is a scalar; others only stem from serde.
-    if node
-        .get("default")
-        .is_some_and(|d| d.is_object() || d.is_array() || d.is_null())
-    {
+    if node.get("default").is_some_and(|d| d.is_object() || d.is_array() || d.is_null()) {
         node.remove("default");
     }
     for key in ["items", "additionalProperties"] {
@@ -51,9 +46,7 @@ fn rewrite(schema: Value, definitions: &Map<String, Value>) -> Value {
         }
     }
     if let Some(Value::Object(properties)) = node.remove("properties") {
-        let properties = properties
-            .into_iter()
-            .map(|(name, inner)| (name, rewrite(inner, definitions)));
+        let properties = properties.into_iter().map(|(name, inner)| (name, rewrite(inner, definitions)));
         node.insert("properties".to_owned(), Value::Object(properties.collect()));
     }
     Value::Object(node)
@@ -80,9 +73,7 @@ fn unwrap_option(node: &mut Map<String, Value>) {
     let Some(Value::Array(choices)) = node.get("anyOf") else {
         return;
     };
-    let mut given = choices
-        .iter()
-        .filter(|choice| choice.get("type") != Some(&json!("null")));
+    let mut given = choices.iter().filter(|choice| choice.get("type") != Some(&json!("null")));
     if let (Some(Value::Object(only)), None) = (given.next().cloned(), given.next()) {
         node.remove("anyOf");
         node.extend(only);
@@ -101,10 +92,7 @@ fn drop_null(node: &mut Map<String, Value>) {
 /// The values of an enum whose variants carry documentation.
 fn constants(node: &Map<String, Value>) -> Option<Value> {
     let variants = node.get("oneOf")?.as_array()?;
-    let values: Option<Vec<Value>> = variants
-        .iter()
-        .map(|variant| variant.get("const").cloned())
-        .collect();
+    let values: Option<Vec<Value>> = variants.iter().map(|variant| variant.get("const").cloned()).collect();
     values.map(Value::Array)
 }
 

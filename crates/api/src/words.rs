@@ -192,8 +192,7 @@ pub mod producer {
     /// Application failover of a ResourceBinding.
     pub const APPLICATION_FAILOVER: &str = "resource-binding-application-failover-controller";
     /// Application failover of a ClusterResourceBinding.
-    pub const CLUSTER_APPLICATION_FAILOVER: &str =
-        "cluster-resource-binding-application-failover-controller";
+    pub const CLUSTER_APPLICATION_FAILOVER: &str = "cluster-resource-binding-application-failover-controller";
 }
 
 /// Value of labels that are either there or not.

@@ -66,9 +66,7 @@ fn normal(value: &Value) -> Value {
                 {
                     names.sort_by_key(ToString::to_string);
                 }
-                if (key == "subresources" && inner == json!({}))
-                    || (key == "priority" && inner == json!(0))
-                {
+                if (key == "subresources" && inner == json!({})) || (key == "priority" && inner == json!(0)) {
                     continue;
                 }
                 out.insert(key.clone(), inner);
@@ -76,9 +74,7 @@ fn normal(value: &Value) -> Value {
             Value::Object(out)
         }
         Value::Array(items) => Value::Array(items.iter().map(normal).collect()),
-        Value::Number(number) => number
-            .as_f64()
-            .map_or(value.clone(), |number| json!(number)),
+        Value::Number(number) => number.as_f64().map_or(value.clone(), |number| json!(number)),
         other => other.clone(),
     }
 }
@@ -88,11 +84,7 @@ fn differences(path: &str, theirs: &Value, ours: &Value, out: &mut Vec<(String, 
         (Value::Object(theirs), Value::Object(ours)) => {
             let keys: std::collections::BTreeSet<_> = theirs.keys().chain(ours.keys()).collect();
             for key in keys {
-                let path = if path.is_empty() {
-                    key.clone()
-                } else {
-                    format!("{path}.{key}")
-                };
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 match (theirs.get(key), ours.get(key)) {
                     (Some(theirs), Some(ours)) => differences(&path, theirs, ours, out),
                     (theirs, ours) => out.push((path, format!("theirs {theirs:?}, ours {ours:?}"))),
@@ -104,9 +96,7 @@ fn differences(path: &str, theirs: &Value, ours: &Value, out: &mut Vec<(String, 
                 differences(&format!("{path}[{index}]"), theirs, ours, out);
             }
         }
-        (theirs, ours) if theirs != ours => {
-            out.push((path.to_owned(), format!("theirs {theirs}, ours {ours}")))
-        }
+        (theirs, ours) if theirs != ours => out.push((path.to_owned(), format!("theirs {theirs}, ours {ours}"))),
         _ => {}
     }
 }
@@ -115,10 +105,8 @@ fn compare(family: &str, set: CrdSet, left_out: &[&str]) {
     let Some(originals) = read_originals(family) else {
         return;
     };
-    let ours: BTreeMap<String, Value> = crds(set)
-        .into_iter()
-        .map(|crd| (crd["metadata"]["name"].as_str().unwrap().to_owned(), crd))
-        .collect();
+    let ours: BTreeMap<String, Value> =
+        crds(set).into_iter().map(|crd| (crd["metadata"]["name"].as_str().unwrap().to_owned(), crd)).collect();
     let mut failures = Vec::new();
     let mut compared = 0;
     for (file, original) in &originals {
@@ -132,29 +120,16 @@ fn compare(family: &str, set: CrdSet, left_out: &[&str]) {
         };
         compared += 1;
         let mut found = Vec::new();
-        differences(
-            "",
-            &normal(&original["spec"]),
-            &normal(&our["spec"]),
-            &mut found,
-        );
+        differences("", &normal(&original["spec"]), &normal(&our["spec"]), &mut found);
         for (path, what) in found {
-            match MEANT
-                .iter()
-                .find(|(meant, at, _)| meant == file && *at == path)
-            {
+            match MEANT.iter().find(|(meant, at, _)| meant == file && *at == path) {
                 Some((_, _, reason)) => println!("{file}: {path}: meant, {reason}"),
                 None => failures.push(format!("{file}: {path}: {what}")),
             }
         }
     }
     println!("{family}: {compared} definitions compared");
-    assert!(
-        failures.is_empty(),
-        "{} differences\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
+    assert!(failures.is_empty(), "{} differences\n{}", failures.len(), failures.join("\n"));
 }
 
 #[test]
@@ -165,11 +140,7 @@ fn karmada_definitions_are_the_originals() {
 #[test]
 fn kubeocean_definitions_are_the_originals() {
     // Log collection belongs to one vendor's log service and is not served.
-    compare(
-        "kubeocean",
-        CrdSet::Kubeocean,
-        &["logconfigs.cls.cloud.tencent.com"],
-    );
+    compare("kubeocean", CrdSet::Kubeocean, &["logconfigs.cls.cloud.tencent.com"]);
 }
 
 #[test]

@@ -3,27 +3,16 @@
 
 use atoll_api::cluster::{Cluster, ClusterSyncMode};
 use atoll_api::instance::{Instance, InstanceType};
-use atoll_api::policy::{
-    ConflictResolution, PreemptionBehavior, PropagationPolicy, ReplicaSchedulingType,
-};
+use atoll_api::policy::{ConflictResolution, PreemptionBehavior, PropagationPolicy, ReplicaSchedulingType};
 use atoll_api::work::{ResourceBinding, Work};
 use atoll_api::{CrdSet, crds};
 use serde_json::{Value, json};
 
-const SETS: [CrdSet; 4] = [
-    CrdSet::Karmada,
-    CrdSet::Kubeocean,
-    CrdSet::Clusterpedia,
-    CrdSet::Atoll,
-];
+const SETS: [CrdSet; 4] = [CrdSet::Karmada, CrdSet::Kubeocean, CrdSet::Clusterpedia, CrdSet::Atoll];
 
 fn each_node(schema: &Value, visit: &mut impl FnMut(&Value)) {
     visit(schema);
-    for inner in schema["properties"]
-        .as_object()
-        .into_iter()
-        .flat_map(|properties| properties.values())
-    {
+    for inner in schema["properties"].as_object().into_iter().flat_map(|properties| properties.values()) {
         each_node(inner, visit);
     }
     for key in ["items", "additionalProperties"] {
@@ -43,15 +32,7 @@ fn every_schema_is_structural() {
                     || node["x-kubernetes-int-or-string"] == json!(true)
                     || node["x-kubernetes-preserve-unknown-fields"] == json!(true);
                 assert!(typed, "{name}: a node without type: {node}");
-                for key in [
-                    "$ref",
-                    "$defs",
-                    "nullable",
-                    "oneOf",
-                    "const",
-                    "description",
-                    "title",
-                ] {
+                for key in ["$ref", "$defs", "nullable", "oneOf", "const", "description", "title"] {
                     assert!(node.get(key).is_none(), "{name}: {key} in {node}");
                 }
             });
@@ -62,11 +43,7 @@ fn every_schema_is_structural() {
 #[test]
 fn exactly_one_version_of_a_kind_is_stored() {
     for crd in SETS.into_iter().flat_map(crds) {
-        let stored = crd["spec"]["versions"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|v| v["storage"] == json!(true));
+        let stored = crd["spec"]["versions"].as_array().unwrap().iter().filter(|v| v["storage"] == json!(true));
         assert_eq!(stored.count(), 1, "{}", crd["metadata"]["name"]);
     }
 }
@@ -74,36 +51,16 @@ fn exactly_one_version_of_a_kind_is_stored() {
 #[test]
 fn the_karmada_family_has_clusters_and_both_versions_of_bindings() {
     let crds = crds(CrdSet::Karmada);
-    let named = |name: &str| {
-        crds.iter()
-            .find(|crd| crd["metadata"]["name"] == name)
-            .unwrap()
-    };
+    let named = |name: &str| crds.iter().find(|crd| crd["metadata"]["name"] == name).unwrap();
     assert_eq!(crds.len(), 20);
     let cluster = named("clusters.cluster.karmada.io");
     assert_eq!(cluster.pointer("/spec/scope"), Some(&json!("Cluster")));
-    let properties = cluster
-        .pointer("/spec/versions/0/schema/openAPIV3Schema/properties")
-        .unwrap();
-    assert_eq!(
-        properties.pointer("/spec/required"),
-        Some(&json!(["syncMode"]))
-    );
-    assert_eq!(
-        properties.pointer("/spec/properties/syncMode/enum"),
-        Some(&json!(["Push", "Pull"]))
-    );
-    assert_eq!(
-        properties.pointer("/spec/properties/id/maxLength"),
-        Some(&json!(128000))
-    );
-    let versions = named("resourcebindings.work.karmada.io")
-        .pointer("/spec/versions")
-        .unwrap();
-    assert_eq!(
-        (&versions[0]["name"], &versions[1]["name"]),
-        (&json!("v1alpha1"), &json!("v1alpha2"))
-    );
+    let properties = cluster.pointer("/spec/versions/0/schema/openAPIV3Schema/properties").unwrap();
+    assert_eq!(properties.pointer("/spec/required"), Some(&json!(["syncMode"])));
+    assert_eq!(properties.pointer("/spec/properties/syncMode/enum"), Some(&json!(["Push", "Pull"])));
+    assert_eq!(properties.pointer("/spec/properties/id/maxLength"), Some(&json!(128000)));
+    let versions = named("resourcebindings.work.karmada.io").pointer("/spec/versions").unwrap();
+    assert_eq!((&versions[0]["name"], &versions[1]["name"]), (&json!("v1alpha1"), &json!("v1alpha2")));
 }
 
 #[test]
@@ -128,10 +85,7 @@ fn a_policy_read_from_a_bare_manifest_has_the_defaults() {
     assert_eq!(spec.scheduler_name, "default-scheduler");
     let placement = &spec.placement;
     let strategy = placement.replica_scheduling.as_ref().unwrap();
-    assert_eq!(
-        strategy.replica_scheduling_type,
-        ReplicaSchedulingType::Divided
-    );
+    assert_eq!(strategy.replica_scheduling_type, ReplicaSchedulingType::Divided);
     let term = &placement.cluster_affinities[0];
     assert_eq!(term.affinity.cluster_names, ["m1"]);
     assert_eq!(term.overflow_affinities[0].affinity.exclude, ["m2"]);
@@ -188,12 +142,10 @@ fn quantities_may_be_numbers() {
 
 #[test]
 fn an_instance_is_hosted_unless_it_says_otherwise() {
-    let instance: Instance =
-        serde_json::from_value(json!({"metadata": {"name": "team-a"}, "spec": {}})).unwrap();
+    let instance: Instance = serde_json::from_value(json!({"metadata": {"name": "team-a"}, "spec": {}})).unwrap();
     assert_eq!(instance.spec.r#type, InstanceType::Hosted);
     assert!(!instance.spec.paused && !instance.spec.deletion_protection);
-    let refused =
-        serde_json::from_value::<Instance>(json!({"metadata": {}, "spec": {"type": "Rented"}}));
+    let refused = serde_json::from_value::<Instance>(json!({"metadata": {}, "spec": {"type": "Rented"}}));
     assert!(refused.is_err());
 }
 

@@ -67,7 +67,9 @@ impl http_body::Body for Body {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut *self {
-            Self::Full(bytes) => Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Full(bytes) => {
+                Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))))
+            }
             Self::Stream(stream) => stream.as_mut().poll_next(cx).map(|item| item.map(|item| item.map(Frame::data))),
             Self::Frames(stream) => stream.as_mut().poll_next(cx),
         }

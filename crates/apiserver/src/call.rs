@@ -79,8 +79,10 @@ impl Call {
         if let Some(name) = self.query.field_manager()? {
             return Ok(name.to_owned());
         }
-        let agent = self.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown");
-        let name: String = agent.split('/').next().unwrap_or("unknown").chars().filter(|c| !c.is_control()).take(128).collect();
+        let agent =
+            self.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown");
+        let name: String =
+            agent.split('/').next().unwrap_or("unknown").chars().filter(|c| !c.is_control()).take(128).collect();
         Ok(if name.is_empty() { "unknown".to_owned() } else { name })
     }
 

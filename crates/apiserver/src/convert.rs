@@ -80,7 +80,9 @@ fn autoscaler_to_v1(tree: &mut Value) {
 fn cpu_utilization(metrics: &Value, part: &str) -> Option<Value> {
     metrics.as_array()?.iter().find_map(|metric| {
         let resource = &metric["resource"];
-        (resource["name"] == "cpu").then(|| resource[part]["averageUtilization"].clone()).filter(|value| !value.is_null())
+        (resource["name"] == "cpu")
+            .then(|| resource[part]["averageUtilization"].clone())
+            .filter(|value| !value.is_null())
     })
 }
 

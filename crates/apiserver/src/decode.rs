@@ -67,14 +67,17 @@ fn summary(body: &[u8]) -> String {
 pub fn yaml(body: &[u8]) -> Result<(Value, Option<String>), Status> {
     use serde_saphyr::{DuplicateKeyPolicy, Error};
     let text = std::str::from_utf8(body).map_err(|error| Status::bad_request(format!("yaml: {error}")))?;
-    let read = |policy| serde_saphyr::from_str_with_options::<Value>(text, serde_saphyr::options! { duplicate_keys: policy });
-    let unreadable = |error: Error| Status::bad_request(format!("error converting YAML to JSON: yaml: {}", error.without_snippet()));
+    let read =
+        |policy| serde_saphyr::from_str_with_options::<Value>(text, serde_saphyr::options! { duplicate_keys: policy });
+    let unreadable =
+        |error: Error| Status::bad_request(format!("error converting YAML to JSON: yaml: {}", error.without_snippet()));
     match read(DuplicateKeyPolicy::Error) {
         Ok(value) => Ok((value, None)),
         Err(error) => match error.without_snippet() {
             Error::DuplicateMappingKey { key, location } => {
                 let key = key.as_deref().unwrap_or_default();
-                let fault = format!("yaml: unmarshal errors:\n  line {}: key {key:?} already set in map", location.line());
+                let fault =
+                    format!("yaml: unmarshal errors:\n  line {}: key {key:?} already set in map", location.line());
                 Ok((read(DuplicateKeyPolicy::LastWins).map_err(unreadable)?, Some(fault)))
             }
             _ => Err(unreadable(error)),
@@ -97,7 +100,11 @@ impl Call {
     }
 
     fn unrecognized(&self, why: &str, body: &[u8]) -> Status {
-        Status::bad_request(format!("the object provided is unrecognized (must be of type {}): {why} ({})", self.kind.kind, summary(body)))
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {why} ({})",
+            self.kind.kind,
+            summary(body)
+        ))
     }
 
     /// Fills in or checks `apiVersion` and `kind`.
@@ -107,7 +114,10 @@ impl Call {
         }
         let Value::Object(map) = object else {
             let wanted = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
-            let why = format!("couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type {wanted}", json_type(object));
+            let why = format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type {wanted}",
+                json_type(object)
+            );
             return Err(self.unrecognized(&why, body));
         };
         if self.kind.custom().is_some() && !map.contains_key("kind") {
@@ -126,7 +136,12 @@ impl Call {
         match map.get("apiVersion").and_then(Value::as_str).unwrap_or_default() {
             "" => drop(map.insert("apiVersion".into(), expected.into())),
             given if given == expected => {}
-            given if self.kind.custom().is_some() || atoll_builtin::kinds().iter().any(|info| atoll_meta::api_version(info.group, info.version) == given) => {
+            given
+                if self.kind.custom().is_some()
+                    || atoll_builtin::kinds()
+                        .iter()
+                        .any(|info| atoll_meta::api_version(info.group, info.version) == given) =>
+            {
                 return Err(Status::bad_request(format!(
                     "the API version in the data ({given}) does not match the expected API version ({expected})"
                 )));
@@ -139,10 +154,15 @@ impl Call {
     /// 400 of an object that is of another kind.
     fn unfit(&self, kind: &str, api_version: &str) -> Status {
         let (group, version) = atoll_meta::split_api_version(api_version);
-        let why = if atoll_builtin::find_kind(group, version, kind).is_some() && group.is_empty() && self.kind.group.is_empty() {
+        let why = if atoll_builtin::find_kind(group, version, kind).is_some()
+            && group.is_empty()
+            && self.kind.group.is_empty()
+        {
             format!("converting ({version}.{kind}) to (core.{}): unknown conversion", self.kind.kind)
         } else {
-            format!("no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\"")
+            format!(
+                "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            )
         };
         Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {}: {why}", self.kind.kind))
     }
@@ -155,7 +175,13 @@ impl Call {
 
     /// Checks types, deals with unknown and repeated fields, applies defaults. `text` is given where
     /// faults are told in the order of the text, `patched` says that the object comes from a patch.
-    pub fn conform(&self, object: &mut Value, faults: Vec<String>, text: Option<&[u8]>, patched: bool) -> Result<(), Status> {
+    pub fn conform(
+        &self,
+        object: &mut Value,
+        faults: Vec<String>,
+        text: Option<&[u8]>,
+        patched: bool,
+    ) -> Result<(), Status> {
         let validation = self.query.field_validation()?;
         let mut problems = faults;
         let mistyped = |object: &Value, error: String| {

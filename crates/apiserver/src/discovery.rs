@@ -55,7 +55,15 @@ impl Resource {
             subresources: kind
                 .subresources
                 .iter()
-                .map(|sub| (sub.name.to_string(), sub.group.to_string(), sub.version.to_string(), sub.kind.to_string(), owned(&sub.verbs)))
+                .map(|sub| {
+                    (
+                        sub.name.to_string(),
+                        sub.group.to_string(),
+                        sub.version.to_string(),
+                        sub.kind.to_string(),
+                        owned(&sub.verbs),
+                    )
+                })
                 .collect(),
         }
     }
@@ -146,7 +154,11 @@ fn groups(hub: &Hub, instance: &Instance) -> Vec<Group> {
         .iter()
         .map(|info| Group {
             name: info.name.to_string(),
-            versions: info.versions.iter().map(|name| Version { name: name.to_string(), resources: Vec::new() }).collect(),
+            versions: info
+                .versions
+                .iter()
+                .map(|name| Version { name: name.to_string(), resources: Vec::new() })
+                .collect(),
         })
         .collect();
     for kind in instance.kinds() {
@@ -172,7 +184,8 @@ fn add(groups: &mut Vec<Group>, group: &str, version: &str, resource: Resource) 
     let versions = &mut groups[at].versions;
     let at = versions.iter().position(|known| known.name == version).unwrap_or_else(|| {
         // Versions of custom groups come sorted by priority from the definitions.
-        let place = versions.iter().position(|known| priority(&known.name) < priority(version)).unwrap_or(versions.len());
+        let place =
+            versions.iter().position(|known| priority(&known.name) < priority(version)).unwrap_or(versions.len());
         versions.insert(place, Version { name: version.into(), resources: Vec::new() });
         place
     });
@@ -198,7 +211,13 @@ pub fn priority(version: &str) -> (u8, u64, u64) {
 }
 
 /// Answers a discovery path, or `None` if it is none.
-pub fn answer(hub: &Hub, instance: &Instance, path: &str, method: &Method, headers: &HeaderMap) -> Option<Result<Response<Body>, Status>> {
+pub fn answer(
+    hub: &Hub,
+    instance: &Instance,
+    path: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Option<Result<Response<Body>, Status>> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let found = document(hub, instance, &parts, headers)?;
     if !matches!(*method, Method::GET | Method::HEAD) {
@@ -242,7 +261,24 @@ fn document(hub: &Hub, instance: &Instance, parts: &[&str], headers: &HeaderMap)
 
 /// What can be asked for, as `/` tells.
 fn paths(hub: &Hub, instance: &Instance) -> Vec<String> {
-    let mut all: Vec<String> = ["/api", "/api/v1", "/apis", "/apis/", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openid/v1/jwks", "/readyz", "/version", "/.well-known/openid-configuration"].map(str::to_owned).into();
+    let mut all: Vec<String> = [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openapi/v3/",
+        "/openid/v1/jwks",
+        "/readyz",
+        "/version",
+        "/.well-known/openid-configuration",
+    ]
+    .map(str::to_owned)
+    .into();
     for group in groups(hub, instance).iter().filter(|group| !group.name.is_empty()) {
         all.push(format!("/apis/{}", group.name));
         all.extend(group.versions.iter().map(|version| format!("/apis/{}/{}", group.name, version.name)));
@@ -257,7 +293,8 @@ fn resource_list(hub: &Hub, instance: &Instance, group: &str, version: &str) -> 
     let mut sorted: Vec<&Resource> = found.resources.iter().collect();
     sorted.sort_by(|a, b| a.plural.cmp(&b.plural));
     let resources: Vec<Value> = sorted.iter().flat_map(|resource| resource.legacy(group, version)).collect();
-    let mut list = json!({"kind": "APIResourceList", "groupVersion": api_version(group, version), "resources": resources});
+    let mut list =
+        json!({"kind": "APIResourceList", "groupVersion": api_version(group, version), "resources": resources});
     if !group.is_empty() {
         list["apiVersion"] = "v1".into();
     }
@@ -323,7 +360,8 @@ pub fn tagged(bytes: impl Into<Bytes>, content_type: &str, headers: &HeaderMap) 
 /// Like [`tagged`] for a document that is only made when its tag is new to the client.
 pub fn tagged_as(tag: &str, make: impl FnOnce() -> Bytes, content_type: &str, headers: &HeaderMap) -> Response<Body> {
     let known = headers.get(IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == tag.as_bytes());
-    let mut answer = if known { response(304, content_type, Body::empty()) } else { response(200, content_type, make()) };
+    let mut answer =
+        if known { response(304, content_type, Body::empty()) } else { response(200, content_type, make()) };
     let own = answer.headers_mut();
     if let Ok(value) = HeaderValue::from_str(tag) {
         own.insert(ETAG, value);

@@ -20,13 +20,16 @@ pub async fn check(call: &Call) -> Result<(), Status> {
         .range(&prefix, None)
         .map(|(_, entry)| entry.object.tree(entry.modified))
         .filter(|budget| {
-            LabelSelector::from_value(&budget["spec"]["selector"]).is_ok_and(|selector| selector.matches_head(&pod.object.head))
+            LabelSelector::from_value(&budget["spec"]["selector"])
+                .is_ok_and(|selector| selector.matches_head(&pod.object.head))
         })
         .collect();
     match budgets.as_slice() {
         [] => Ok(()),
         [budget] => charge(call, budget).await,
-        _ => Err(Status::internal("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")),
+        _ => Err(Status::internal(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+        )),
     }
 }
 
@@ -45,12 +48,17 @@ async fn charge(call: &Call, budget: &Value) -> Result<(), Status> {
         let allowed = old["status"]["disruptionsAllowed"].as_i64().unwrap_or_default();
         let observed = old["status"]["observedGeneration"].as_i64().unwrap_or_default();
         if observed < old["metadata"]["generation"].as_i64().unwrap_or_default() {
-            return Err(blocked("Cannot evict pod as it would violate the pod's disruption budget.", format!("The disruption budget {name} is still being processed by the server."), 10));
+            return Err(blocked(
+                "Cannot evict pod as it would violate the pod's disruption budget.",
+                format!("The disruption budget {name} is still being processed by the server."),
+                10,
+            ));
         }
         if allowed <= 0 {
             let healthy = old["status"]["currentHealthy"].as_i64().unwrap_or_default();
             let desired = old["status"]["desiredHealthy"].as_i64().unwrap_or_default();
-            let message = format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently");
+            let message =
+                format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently");
             return Err(blocked("Cannot evict pod as it would violate the pod's disruption budget.", message, 0));
         }
         let mut new = old.clone(); // the old tree is needed for comparison

@@ -113,7 +113,12 @@ fn everything(hub: &Hub) -> Due {
     let known: BTreeSet<InstanceId> = hub.instances().iter().map(|instance| instance.id).collect();
     let there = hub.engine.instances();
     let ids: BTreeSet<InstanceId> = there.iter().map(|(id, _)| *id).collect();
-    let dropped = hub.instances().iter().filter(|instance| !ids.contains(&instance.id)).map(|gone| (gone.id, gone.name.clone())).collect();
+    let dropped = hub
+        .instances()
+        .iter()
+        .filter(|instance| !ids.contains(&instance.id))
+        .map(|gone| (gone.id, gone.name.clone()))
+        .collect();
     let created = there.into_iter().filter(|(id, _)| !known.contains(id)).collect();
     Due { roles: ids.clone(), definitions: ids, secrets: BTreeSet::new(), all_secrets: true, created, dropped }
 }

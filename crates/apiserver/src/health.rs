@@ -41,7 +41,11 @@ fn checks(hub: &Hub, endpoint: &str, one: Option<&str>, query: &Query) -> Option
     }
     if let Some(one) = one {
         let (_, ok) = all.iter().find(|(name, _)| *name == one)?;
-        return Some(response(if *ok { 200 } else { 500 }, "text/plain; charset=utf-8", if *ok { "ok".to_owned() } else { format!("internal server error: {one} failed\n") }));
+        return Some(response(
+            if *ok { 200 } else { 500 },
+            "text/plain; charset=utf-8",
+            if *ok { "ok".to_owned() } else { format!("internal server error: {one} failed\n") },
+        ));
     }
     all.retain(|(name, _)| !query.all("exclude").any(|excluded| excluded == *name));
     let failed = all.iter().any(|(_, ok)| !ok);

@@ -33,7 +33,9 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            max_body: 3 * 1024 * 1024, max_in_flight: 600, kubernetes_version: (1, 35, 8),
+            max_body: 3 * 1024 * 1024,
+            max_in_flight: 600,
+            kubernetes_version: (1, 35, 8),
             advertise: None,
             url: "https://127.0.0.1:7443".into(),
             max_token_seconds: 365 * 24 * 3600,
@@ -124,7 +126,11 @@ impl Hub {
     /// Where callers reach an instance.
     pub fn url(&self, instance: &Instance) -> String {
         let base = self.url.load();
-        if instance.id == atoll_meta::InstanceId::ROOT { base.to_string() } else { format!("{base}/instances/{}", instance.name) }
+        if instance.id == atoll_meta::InstanceId::ROOT {
+            base.to_string()
+        } else {
+            format!("{base}/instances/{}", instance.name)
+        }
     }
 
     /// Says where callers reach the hub, once that is known; without a slash at the end.
@@ -220,11 +226,19 @@ impl Hub {
 
     /// Kinds that are served in an instance without a stored definition, such as those of a fleet.
     pub(crate) fn native_kinds(&self, instance: &Instance) -> Vec<Arc<crate::kind::Kind>> {
-        self.native.read().iter().filter(|native| (native.fits)(instance)).flat_map(|native| native.kinds.clone()).collect()
+        self.native
+            .read()
+            .iter()
+            .filter(|native| (native.fits)(instance))
+            .flat_map(|native| native.kinds.clone())
+            .collect()
     }
 
     /// The definitions of the kinds an instance has without storing them, by name.
-    pub(crate) fn native_definitions(&self, instance: &Instance) -> std::collections::BTreeMap<String, serde_json::Value> {
+    pub(crate) fn native_definitions(
+        &self,
+        instance: &Instance,
+    ) -> std::collections::BTreeMap<String, serde_json::Value> {
         let native = self.native.read();
         let fitting = native.iter().filter(|native| (native.fits)(instance)).flat_map(|native| &native.definitions);
         fitting.filter_map(|own| Some((own["metadata"]["name"].as_str()?.to_owned(), own.clone()))).collect()
@@ -237,7 +251,8 @@ impl Hub {
         fits: impl Fn(&Instance) -> bool + Send + Sync + 'static,
         definitions: Vec<serde_json::Value>,
     ) -> Result<(), Status> {
-        let kinds = definitions.iter().flat_map(|definition| crate::crd::native_kinds_of(self, definition.clone())).collect();
+        let kinds =
+            definitions.iter().flat_map(|definition| crate::crd::native_kinds_of(self, definition.clone())).collect();
         self.native.write().push(Native { fits: Box::new(fits), kinds, definitions });
         for instance in self.instances() {
             self.load(&instance).await?;

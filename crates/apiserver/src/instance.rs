@@ -98,20 +98,17 @@ impl Hub {
 /// How a failure of the store is told to a caller.
 pub fn store_status(error: &StoreError) -> Status {
     match error {
-        StoreError::Compacted { .. } => {
-            Status::expired("The resourceVersion for the provided watch is too old.")
-        }
-        StoreError::Future { newest } => Status::timeout(
-            format!("Too large resource version, current: {newest}"),
-            1,
-        )
-        .cause("ResourceVersionTooLarge", "Too large resource version", ""),
+        StoreError::Compacted { .. } => Status::expired("The resourceVersion for the provided watch is too old."),
+        StoreError::Future { newest } => Status::timeout(format!("Too large resource version, current: {newest}"), 1)
+            .cause("ResourceVersionTooLarge", "Too large resource version", ""),
         StoreError::NoInstance => Status::new(404, atoll_meta::Reason::NotFound, "the instance does not exist"),
         StoreError::InstanceExists => {
             Status::new(409, atoll_meta::Reason::AlreadyExists, "the instance already exists")
         }
         StoreError::Conflict { .. } => Status::internal("unexpected conflict in the store"),
-        StoreError::Unavailable(why) => Status::unavailable(format!("the store is not available: {why}")).retry_after(1),
+        StoreError::Unavailable(why) => {
+            Status::unavailable(format!("the store is not available: {why}")).retry_after(1)
+        }
         StoreError::Damaged(why) => Status::internal(why),
     }
 }

@@ -10,9 +10,9 @@
 //! [`Admission`], [`Connect`] and [`Mount`].
 
 mod admission;
+mod body;
 mod bootstrap;
 mod bootstrap_service;
-mod body;
 mod call;
 mod convert;
 mod crd;

@@ -22,7 +22,13 @@ use crate::respond::response;
 type Definitions = BTreeMap<String, Value>;
 
 /// Answers an OpenAPI path, or `None` if it is none.
-pub async fn answer(hub: &Hub, instance: &Instance, path: &str, query: Option<&str>, headers: &HeaderMap) -> Option<Result<Response<Body>, Status>> {
+pub async fn answer(
+    hub: &Hub,
+    instance: &Instance,
+    path: &str,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Option<Result<Response<Body>, Status>> {
     if path != "/openapi/v2" && !path.starts_with("/openapi/v3") {
         return None;
     }
@@ -31,7 +37,11 @@ pub async fn answer(hub: &Hub, instance: &Instance, path: &str, query: Option<&s
         Err(status) => return Some(Err(status)),
     };
     if !acceptable(headers) {
-        return Some(Err(Status::new(406, Reason::NotAcceptable, "no known representation of the document is accepted")));
+        return Some(Err(Status::new(
+            406,
+            Reason::NotAcceptable,
+            "no known representation of the document is accepted",
+        )));
     }
     if path == "/openapi/v2" {
         return Some(Ok(version_two(instance, &definitions, headers)));

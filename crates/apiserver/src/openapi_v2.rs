@@ -153,7 +153,8 @@ fn operation(operation: &mut Value) {
         let content = body["content"].take();
         let consumes: Vec<&String> = content.as_object().into_iter().flat_map(Map::keys).collect();
         map.insert("consumes".into(), json!(consumes));
-        let mut schema = content.as_object().and_then(|map| map.values().next()).map_or(json!({}), |media| media["schema"].clone());
+        let mut schema =
+            content.as_object().and_then(|map| map.values().next()).map_or(json!({}), |media| media["schema"].clone());
         self::schema(&mut schema, false);
         if let Some(list) = list.as_array_mut() {
             list.push(json!({"in": "body", "name": "body", "required": true, "schema": schema}));

@@ -104,9 +104,10 @@ impl Query {
     pub fn number(&self, key: &str) -> Result<Option<i64>, Status> {
         match self.get(key) {
             None | Some("") => Ok(None),
-            Some(text) => text.parse().map(Some).map_err(|_| {
-                Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
-            }),
+            Some(text) => text
+                .parse()
+                .map(Some)
+                .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))),
         }
     }
 
@@ -132,7 +133,9 @@ impl Query {
             None | Some("") => Ok(None),
             Some(text) => Revision::parse(text).map(Some).ok_or_else(|| {
                 // The original's own answer; lists turn it into a 400.
-                let why = format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax");
+                let why = format!(
+                    "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+                );
                 Status::new(500, atoll_meta::Reason::Unknown, why)
             }),
         }
@@ -156,10 +159,14 @@ impl Query {
         let mut faults = Vec::new();
         if !wanted.is_empty() {
             if revision.is_empty() {
-                faults.push(FieldError::forbidden(path(), "resourceVersionMatch is forbidden unless resourceVersion is provided"));
+                faults.push(FieldError::forbidden(
+                    path(),
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                ));
             }
             if !text("continue").is_empty() {
-                faults.push(FieldError::forbidden(path(), "resourceVersionMatch is forbidden when continue is provided"));
+                faults
+                    .push(FieldError::forbidden(path(), "resourceVersionMatch is forbidden when continue is provided"));
             }
             if !matches!(wanted, "Exact" | "NotOlderThan") {
                 let mut fault = FieldError::not_supported(path(), wanted, &[]);
@@ -167,11 +174,17 @@ impl Query {
                 faults.push(fault);
             }
             if wanted == "Exact" && revision == "0" {
-                faults.push(FieldError::forbidden(path(), "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
+                faults.push(FieldError::forbidden(
+                    path(),
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                ));
             }
         }
         if !text("sendInitialEvents").is_empty() {
-            faults.push(FieldError::forbidden(FieldPath::new("sendInitialEvents"), "sendInitialEvents is forbidden for list"));
+            faults.push(FieldError::forbidden(
+                FieldPath::new("sendInitialEvents"),
+                "sendInitialEvents is forbidden for list",
+            ));
         }
         if faults.is_empty() { Ok(()) } else { Err(self.invalid(&faults)) }
     }
@@ -183,7 +196,10 @@ impl Query {
         let path = || FieldPath::new("resourceVersionMatch");
         let mut faults = Vec::new();
         if initial && wanted != "NotOlderThan" {
-            faults.push(FieldError::forbidden(path(), "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+            faults.push(FieldError::forbidden(
+                path(),
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
         }
         if !wanted.is_empty() {
             if !initial {

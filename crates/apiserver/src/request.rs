@@ -239,7 +239,11 @@ mod tests {
         let table = [
             (Method::GET, "/api/v1/pods", "list /v1/pods ns= name= sub= rest="),
             (Method::GET, "/api/v1/namespaces/a/pods/b", "get /v1/pods ns=a name=b sub= rest="),
-            (Method::POST, "/apis/apps/v1/namespaces/a/deployments", "create apps/v1/deployments ns=a name= sub= rest="),
+            (
+                Method::POST,
+                "/apis/apps/v1/namespaces/a/deployments",
+                "create apps/v1/deployments ns=a name= sub= rest=",
+            ),
             (Method::PUT, "/api/v1/namespaces/a/status", "update /v1/namespaces ns=a name=a sub=status rest="),
             (Method::PUT, "/api/v1/namespaces/a/finalize", "update /v1/namespaces ns=a name=a sub=finalize rest="),
             (Method::DELETE, "/api/v1/namespaces/a", "delete /v1/namespaces ns=a name=a sub= rest="),

@@ -46,8 +46,11 @@ impl Server {
     /// Serves until `stop`, then lets running requests finish.
     pub async fn run<S>(self, service: S, stop: CancellationToken)
     where
-        S: tower::Service<http::Request<hyper::body::Incoming>, Response = http::Response<Body>, Error = std::convert::Infallible>
-            + Clone
+        S: tower::Service<
+                http::Request<hyper::body::Incoming>,
+                Response = http::Response<Body>,
+                Error = std::convert::Infallible,
+            > + Clone
             + Send
             + 'static,
         S::Future: Send,
@@ -91,11 +94,19 @@ impl Server {
     }
 }
 
-async fn serve<I, S>(io: I, service: S, certificates: Option<PeerCertificates>, peer: SocketAddr, stop: CancellationToken)
-where
+async fn serve<I, S>(
+    io: I,
+    service: S,
+    certificates: Option<PeerCertificates>,
+    peer: SocketAddr,
+    stop: CancellationToken,
+) where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
-    S: tower::Service<http::Request<hyper::body::Incoming>, Response = http::Response<Body>, Error = std::convert::Infallible>
-        + Clone
+    S: tower::Service<
+            http::Request<hyper::body::Incoming>,
+            Response = http::Response<Body>,
+            Error = std::convert::Infallible,
+        > + Clone
         + Send
         + 'static,
     S::Future: Send,

@@ -134,7 +134,13 @@ async fn route(hub: Arc<Hub>, mut request: Request<Incoming>) -> Result<Response
     }
 }
 
-async fn authorize_url(hub: &Hub, instance: &Instance, identity: &Identity, verb: Verb, path: &str) -> Result<(), Status> {
+async fn authorize_url(
+    hub: &Hub,
+    instance: &Instance,
+    identity: &Identity,
+    verb: Verb,
+    path: &str,
+) -> Result<(), Status> {
     let attributes = Attributes {
         verb,
         verb_word: None,
@@ -149,7 +155,13 @@ async fn authorize_url(hub: &Hub, instance: &Instance, identity: &Identity, verb
     auth::authorize(hub, instance, identity, &attributes).await
 }
 
-async fn authorize(hub: &Hub, instance: &Instance, identity: &Identity, verb: Verb, target: &Target) -> Result<(), Status> {
+async fn authorize(
+    hub: &Hub,
+    instance: &Instance,
+    identity: &Identity,
+    verb: Verb,
+    target: &Target,
+) -> Result<(), Status> {
     let attributes = Attributes {
         verb,
         verb_word: None,
@@ -165,7 +177,12 @@ async fn authorize(hub: &Hub, instance: &Instance, identity: &Identity, verb: Ve
 }
 
 /// Answers a URL outside the resource tree.
-async fn url(hub: &Arc<Hub>, instance: &Arc<Instance>, path: &str, request: Request<Incoming>) -> Result<Response<Body>, Status> {
+async fn url(
+    hub: &Arc<Hub>,
+    instance: &Arc<Instance>,
+    path: &str,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Status> {
     if let Some(answer) = health::answer(hub, path, request.uri().query()) {
         return Ok(answer);
     }
@@ -214,7 +231,8 @@ fn check_place(kind: &crate::kind::Kind, verb: Verb, method: &http::Method, targ
         return Err(unknown_resource());
     }
     let without_namespace = kind.namespaced && target.namespace.is_empty() && verb == Verb::Create;
-    let odd = ![http::Method::GET, http::Method::POST, http::Method::PUT, http::Method::PATCH, http::Method::DELETE].contains(method);
+    let odd = ![http::Method::GET, http::Method::POST, http::Method::PUT, http::Method::PATCH, http::Method::DELETE]
+        .contains(method);
     if without_namespace || (odd && kind.custom().is_none()) {
         return Err(unknown_method());
     }
@@ -260,7 +278,10 @@ async fn resource(
     } else {
         let slot = hub.in_flight.clone().try_acquire_owned();
         Some(slot.map_err(|_| {
-            Status::too_many_requests("the server has received too many requests and has asked us to try again later", 1)
+            Status::too_many_requests(
+                "the server has received too many requests and has asked us to try again later",
+                1,
+            )
         })?)
     };
     let (parts, body) = request.into_parts();
@@ -314,7 +335,9 @@ async fn read_body(hub: &Hub, verb: Verb, mut body: Incoming) -> Result<Bytes, S
 fn deprecation(kind: &crate::kind::Kind) -> Option<String> {
     match (kind.custom(), &*kind.group, &*kind.kind) {
         (Some(custom), ..) => custom.deprecation.clone(),
-        (None, "", "Endpoints") => Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".into()),
+        (None, "", "Endpoints") => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".into())
+        }
         (None, "", "ComponentStatus") => Some("v1 ComponentStatus is deprecated in v1.19+".into()),
         _ => None,
     }
@@ -328,7 +351,10 @@ async fn dispatch(call: &Call, verb: Verb, body: &[u8]) -> Result<Response<Body>
         return auth::review(call, verb, body).await;
     }
     let named = !call.target.name.is_empty();
-    if !call.kind.has_verb(verb.as_str()) || (named && verb == Verb::Create) || (!named && matches!(verb, Verb::Update | Verb::Patch)) {
+    if !call.kind.has_verb(verb.as_str())
+        || (named && verb == Verb::Create)
+        || (!named && matches!(verb, Verb::Update | Verb::Patch))
+    {
         return Err(unknown_method());
     }
     match verb {

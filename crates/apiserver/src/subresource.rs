@@ -44,7 +44,8 @@ async fn finalize(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
     let stored = call
         .modify("finalize", dry_run, |old| {
             let mut new = old.clone(); // only the finalizers change
-            new["metadata"]["resourceVersion"] = given["metadata"]["resourceVersion"].as_str().unwrap_or_default().into();
+            new["metadata"]["resourceVersion"] =
+                given["metadata"]["resourceVersion"].as_str().unwrap_or_default().into();
             new["spec"]["finalizers"] = match &given["spec"]["finalizers"] {
                 Value::Null => json!([]),
                 list => list.clone(),
@@ -65,7 +66,8 @@ async fn approval(call: &Call, verb: Verb, body: &[u8]) -> Result<Response<Body>
     let stored = call
         .modify("approval", dry_run, |old| {
             let mut new = old.clone(); // only the conditions change
-            new["metadata"]["resourceVersion"] = given["metadata"]["resourceVersion"].as_str().unwrap_or_default().into();
+            new["metadata"]["resourceVersion"] =
+                given["metadata"]["resourceVersion"].as_str().unwrap_or_default().into();
             new["status"]["conditions"] = given["status"]["conditions"].clone();
             Ok(new)
         })
@@ -103,7 +105,9 @@ async fn bind(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
         }
         let mut status = std::mem::take(&mut new["status"]);
         crate::crd::set_condition(&mut status, "PodScheduled", ("True", "", String::new()), &now);
-        for condition in status["conditions"].as_array_mut().into_iter().flatten().filter(|c| c["type"] == "PodScheduled") {
+        for condition in
+            status["conditions"].as_array_mut().into_iter().flatten().filter(|c| c["type"] == "PodScheduled")
+        {
             if let Some(map) = condition.as_object_mut() {
                 map.retain(|_, value| value != "");
                 map.insert("lastProbeTime".into(), Value::Null);
@@ -114,7 +118,10 @@ async fn bind(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
         Ok(new)
     })
     .await?;
-    Ok(crate::respond::json(201, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})))
+    Ok(crate::respond::json(
+        201,
+        &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    ))
 }
 
 /// Deletion that respects disruption budgets.
@@ -125,9 +132,11 @@ async fn evict(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
     if !named.is_empty() && named != call.target.name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
-    let options: DeleteOptions =
-        serde_json::from_value(eviction["deleteOptions"].clone()).unwrap_or_default();
+    let options: DeleteOptions = serde_json::from_value(eviction["deleteOptions"].clone()).unwrap_or_default();
     crate::disruption::check(call).await?;
     call.evict(&options).await?;
-    Ok(crate::respond::json(201, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})))
+    Ok(crate::respond::json(
+        201,
+        &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    ))
 }

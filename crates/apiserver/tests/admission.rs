@@ -29,7 +29,12 @@ async fn used(hub: &TestHub, name: &str) -> Value {
 async fn quotas_are_charged_with_what_is_made_and_refuse_the_rest() {
     let hub = TestHub::new().await;
     make(&hub, "configmaps", json!({"metadata": {"name": "before"}})).await.expect(201);
-    let made = quota(&hub, "q", json!({"configmaps": "3", "count/configmaps": "10", "services.nodeports": "1", "count/widgets.x.io": "1"})).await;
+    let made = quota(
+        &hub,
+        "q",
+        json!({"configmaps": "3", "count/configmaps": "10", "services.nodeports": "1", "count/widgets.x.io": "1"}),
+    )
+    .await;
     assert_eq!(made["status"]["hard"], made["spec"]["hard"]);
     assert_eq!(made["status"]["used"]["configmaps"], "1");
     for name in ["a", "b"] {
@@ -42,7 +47,10 @@ async fn quotas_are_charged_with_what_is_made_and_refuse_the_rest() {
         refused.message(),
         "configmaps \"c\" is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=3, limited: configmaps=3"
     );
-    assert_eq!(hub.post(&Who::Master, &format!("{NS}/configmaps?dryRun=All"), json!({"metadata": {"name": "c"}})).await.code, 403);
+    assert_eq!(
+        hub.post(&Who::Master, &format!("{NS}/configmaps?dryRun=All"), json!({"metadata": {"name": "c"}})).await.code,
+        403
+    );
     make(&hub, "secrets", json!({"metadata": {"name": "free"}})).await.expect(201);
     hub.call(&Who::Master, "DELETE", &format!("{NS}/configmaps/a"), Value::Null).await.expect(200);
     make(&hub, "configmaps", json!({"metadata": {"name": "c"}})).await.expect(201);
@@ -58,10 +66,15 @@ async fn a_quota_is_also_kept_by_updates() {
     quota(&hub, "q", json!({"services.nodeports": "1", "services": "5"})).await;
     let service = |kind: &str| json!({"metadata": {"name": "s"}, "spec": {"type": kind, "ports": [{"port": 1, "name": "a"}, {"port": 2, "name": "b"}]}});
     make(&hub, "services", service("ClusterIP")).await.expect(201);
-    let refused = hub.call(&Who::Master, "PATCH", &format!("{NS}/services/s"), json!({"spec": {"type": "NodePort"}})).await;
+    let refused =
+        hub.call(&Who::Master, "PATCH", &format!("{NS}/services/s"), json!({"spec": {"type": "NodePort"}})).await;
     assert_eq!(refused.code, 403, "{}", refused.text);
-    assert!(refused.message().contains("exceeded quota: q, requested: services.nodeports=2, used: services.nodeports=0, limited: services.nodeports=1"));
-    hub.call(&Who::Master, "PATCH", &format!("{NS}/services/s"), json!({"metadata": {"labels": {"a": "b"}}})).await.expect(200);
+    assert!(refused.message().contains(
+        "exceeded quota: q, requested: services.nodeports=2, used: services.nodeports=0, limited: services.nodeports=1"
+    ));
+    hub.call(&Who::Master, "PATCH", &format!("{NS}/services/s"), json!({"metadata": {"labels": {"a": "b"}}}))
+        .await
+        .expect(200);
     assert_eq!(used(&hub, "q").await["services"], "2", "with the one that leads to the server");
 }
 
@@ -70,12 +83,22 @@ async fn quotas_of_compute_demand_that_containers_say_what_they_want() {
     let hub = TestHub::new().await;
     quota(&hub, "q", json!({"requests.cpu": "2", "limits.memory": "1Gi", "pods": "5"})).await;
     let refused = make(&hub, "pods", pod("silent", json!({}))).await;
-    assert!(refused.message().ends_with("failed quota: q: must specify limits.memory for: c; requests.cpu for: c"), "{}", refused.text);
+    assert!(
+        refused.message().ends_with("failed quota: q: must specify limits.memory for: c; requests.cpu for: c"),
+        "{}",
+        refused.text
+    );
     let fits = json!({"requests": {"cpu": "1500m"}, "limits": {"memory": "512Mi"}});
     make(&hub, "pods", pod("one", fits.clone())).await.expect(201);
     assert_eq!(used(&hub, "q").await, json!({"requests.cpu": "1500m", "limits.memory": "512Mi", "pods": "1"}));
     let refused = make(&hub, "pods", pod("two", fits)).await;
-    assert!(refused.message().ends_with("exceeded quota: q, requested: requests.cpu=1500m, used: requests.cpu=1500m, limited: requests.cpu=2"), "{}", refused.text);
+    assert!(
+        refused.message().ends_with(
+            "exceeded quota: q, requested: requests.cpu=1500m, used: requests.cpu=1500m, limited: requests.cpu=2"
+        ),
+        "{}",
+        refused.text
+    );
 }
 
 #[tokio::test]
@@ -85,7 +108,9 @@ async fn concurrent_requests_never_overdraw_a_quota() {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..40 {
         let hub = hub.clone();
-        tasks.spawn(async move { make(&hub, "configmaps", json!({"metadata": {"name": format!("c{number}")}})).await.code });
+        tasks.spawn(
+            async move { make(&hub, "configmaps", json!({"metadata": {"name": format!("c{number}")}})).await.code },
+        );
     }
     let codes = tasks.join_all().await;
     assert_eq!(codes.iter().filter(|code| **code == 201).count(), 10);
@@ -105,7 +130,10 @@ async fn limit_ranges_fill_in_and_bound() {
     let memory = |size: &str| json!({"limits": {"memory": size}, "requests": {"memory": size}});
     let made = make(&hub, "pods", pod("a", memory("1Gi"))).await.expect(201);
     assert_eq!(made["spec"]["containers"][0]["resources"]["requests"], json!({"cpu": "100m", "memory": "1Gi"}));
-    assert_eq!(made["metadata"]["annotations"]["kubernetes.io/limit-ranger"], "LimitRanger plugin set: cpu request for container c; cpu limit for container c");
+    assert_eq!(
+        made["metadata"]["annotations"]["kubernetes.io/limit-ranger"],
+        "LimitRanger plugin set: cpu request for container c; cpu limit for container c"
+    );
     let mut large = memory("2Gi");
     large["limits"]["cpu"] = "2".into();
     let refused = make(&hub, "pods", pod("b", large)).await;
@@ -149,7 +177,10 @@ async fn pods_get_priority_and_tolerations_and_in_members_an_account() {
     let made = make(&hub, "pods", pod("d", json!({}))).await.expect(201);
     assert_eq!(made["spec"]["serviceAccountName"], "default");
     assert_eq!(made["spec"]["priority"], 5);
-    assert_eq!(made["spec"]["containers"][0]["volumeMounts"][0]["mountPath"], "/var/run/secrets/kubernetes.io/serviceaccount");
+    assert_eq!(
+        made["spec"]["containers"][0]["volumeMounts"][0]["mountPath"],
+        "/var/run/secrets/kubernetes.io/serviceaccount"
+    );
     assert!(made["spec"]["volumes"][0]["name"].as_str().unwrap().starts_with("kube-api-access-"));
 }
 

@@ -64,9 +64,17 @@ async fn a_certificate_counts_only_in_the_instance_whose_authority_issued_it() {
     assert_eq!(with_certificate(&hub, "/instances/b", &pair).await.code, 401);
     assert_eq!(with_certificate(&hub, "", &pair).await.code, 401, "a user of an instance is nobody in root");
     let master = hub.hub.credentials(&b).await.unwrap().certificate("x", &["system:masters".into()], DAY).unwrap();
-    assert_eq!(with_certificate(&hub, "/instances/a", &master).await.code, 401, "masters of an instance rule only that");
+    assert_eq!(
+        with_certificate(&hub, "/instances/a", &master).await.code,
+        401,
+        "masters of an instance rule only that"
+    );
     hub.pass(2 * 24 * 3600);
-    assert_eq!(with_certificate(&hub, "/instances/a", &pair).await.code, 401, "certificates end, also when they were seen before");
+    assert_eq!(
+        with_certificate(&hub, "/instances/a", &pair).await.code,
+        401,
+        "certificates end, also when they were seen before"
+    );
 }
 
 #[tokio::test]
@@ -135,7 +143,10 @@ async fn a_token_of_a_service_account_says_who_it_is_and_ends_with_its_account()
     let info = whoami(&hub, &Who::Token(token.clone()), "").await.expect(201)["status"]["userInfo"].clone();
     assert_eq!(info["username"], "system:serviceaccount:default:sa");
     assert_eq!(info["uid"], made["metadata"]["uid"]);
-    assert_eq!(info["groups"], json!(["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"]));
+    assert_eq!(
+        info["groups"],
+        json!(["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"])
+    );
     assert!(info["extra"]["authentication.kubernetes.io/credential-id"][0].as_str().unwrap().starts_with("JTI="));
     hub.pass(3599);
     assert_eq!(whoami(&hub, &Who::Token(token.clone()), "").await.code, 201);
@@ -180,7 +191,8 @@ async fn bound_tokens_end_with_what_they_are_bound_to() {
     account(&hub, "", "sa").await;
     let secrets = "/api/v1/namespaces/default/secrets";
     let secret = hub.post(&Who::Master, secrets, json!({"metadata": {"name": "s"}})).await.expect(201);
-    let reference = |uid: Value| json!({"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "s", "uid": uid}});
+    let reference =
+        |uid: Value| json!({"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "s", "uid": uid}});
     assert_eq!(token_request(&hub, "", "sa", reference(json!("other"))).await.code, 409);
     let token = token(&hub, "", "sa", reference(secret["metadata"]["uid"].clone())).await;
     assert_eq!(whoami(&hub, &Who::Token(token.clone()), "").await.code, 201);
@@ -208,7 +220,8 @@ async fn a_legacy_token_counts_while_its_secret_holds_it() {
         "type": "kubernetes.io/service-account-token"});
     let filled = hub.post(&Who::Master, "/api/v1/namespaces/default/secrets", secret).await.expect(201);
     assert_eq!(filled["metadata"]["annotations"]["kubernetes.io/service-account.uid"], made["metadata"]["uid"]);
-    let decoded = |field: &str| String::from_utf8(STANDARD.decode(filled["data"][field].as_str().unwrap()).unwrap()).unwrap();
+    let decoded =
+        |field: &str| String::from_utf8(STANDARD.decode(filled["data"][field].as_str().unwrap()).unwrap()).unwrap();
     assert_eq!(decoded("namespace"), "default");
     assert!(decoded("ca.crt").contains("BEGIN CERTIFICATE"));
     let token = decoded("token");
@@ -224,7 +237,8 @@ async fn a_bootstrap_token_is_a_secret_in_kube_system() {
         "token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
         "auth-extra-groups": "system:bootstrappers:x"}});
     hub.post(&Who::Master, "/api/v1/namespaces/kube-system/secrets", secret).await.expect(201);
-    let info = whoami(&hub, &Who::Token("abcdef.0123456789abcdef".into()), "").await.expect(201)["status"]["userInfo"].clone();
+    let info =
+        whoami(&hub, &Who::Token("abcdef.0123456789abcdef".into()), "").await.expect(201)["status"]["userInfo"].clone();
     assert_eq!(info["username"], "system:bootstrap:abcdef");
     assert_eq!(whoami(&hub, &Who::Token("abcdef.0123456789abcdee".into()), "").await.code, 401);
 }
@@ -247,9 +261,16 @@ async fn impersonation_needs_a_right_for_each_thing_claimed() {
         }
     };
     let proxy = || Who::User("proxy");
-    let jane = ask(proxy(), vec![("impersonate-user", "jane"), ("impersonate-group", "dev"), ("Impersonate-Extra-Scopes", "read")]).await;
+    let jane = ask(
+        proxy(),
+        vec![("impersonate-user", "jane"), ("impersonate-group", "dev"), ("Impersonate-Extra-Scopes", "read")],
+    )
+    .await;
     let info = jane.expect(201)["status"]["userInfo"].clone();
-    assert_eq!(info, json!({"username": "jane", "groups": ["dev", "system:authenticated"], "extra": {"scopes": ["read"]}}));
+    assert_eq!(
+        info,
+        json!({"username": "jane", "groups": ["dev", "system:authenticated"], "extra": {"scopes": ["read"]}})
+    );
     let refused = ask(proxy(), vec![("impersonate-user", "joe")]).await;
     assert_eq!(
         refused.message(),
@@ -261,14 +282,22 @@ async fn impersonation_needs_a_right_for_each_thing_claimed() {
         (vec![("impersonate-user", "jane"), ("impersonate-uid", "1")], 403),
         (vec![("impersonate-user", "jane"), ("impersonate-extra-scopes", "write")], 403),
         (vec![("impersonate-user", "system:serviceaccount:default:sa")], 403),
-        (vec![("impersonate-user", "jane"), ("connection", "impersonate-user, impersonate-group"), ("impersonate-group", "system:masters")], 403),
+        (
+            vec![
+                ("impersonate-user", "jane"),
+                ("connection", "impersonate-user, impersonate-group"),
+                ("impersonate-group", "system:masters"),
+            ],
+            403,
+        ),
         (vec![("impersonate-group", "dev")], 400),
         (vec![("x-remote-user", "admin"), ("x-remote-group", "system:masters")], 201),
     ];
     for (headers, code) in table {
         assert_eq!(ask(proxy(), headers.clone()).await.code, code, "{headers:?}");
     }
-    let ignored = ask(proxy(), vec![("x-remote-user", "admin"), ("x_remote_user", "admin"), ("impersonate_user", "admin")]).await;
+    let ignored =
+        ask(proxy(), vec![("x-remote-user", "admin"), ("x_remote_user", "admin"), ("impersonate_user", "admin")]).await;
     assert_eq!(name_of(ignored), "proxy");
 }
 
@@ -323,9 +352,17 @@ async fn a_replica_follows_what_another_changes() {
     until("the instance is known", || async { two.hub.instance("a").is_some() }).await;
     let (jane, nodes) = (Who::User("jane"), "/instances/a/api/v1/nodes");
     assert_eq!(two.get(&jane, nodes).await.code, 403);
-    one.grant("/instances/a", "nodes", "jane", json!([{"verbs": ["list"], "apiGroups": [""], "resources": ["nodes"]}])).await;
+    one.grant("/instances/a", "nodes", "jane", json!([{"verbs": ["list"], "apiGroups": [""], "resources": ["nodes"]}]))
+        .await;
     until("the right is known", || async { two.get(&jane, nodes).await.code == 200 }).await;
-    one.call(&Who::Master, "DELETE", "/instances/a/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/nodes-jane", Value::Null).await.expect(200);
+    one.call(
+        &Who::Master,
+        "DELETE",
+        "/instances/a/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/nodes-jane",
+        Value::Null,
+    )
+    .await
+    .expect(200);
     until("the right is gone", || async { two.get(&jane, nodes).await.code == 403 }).await;
     one.hub.add_token("admin", "s3cret", support::user("static")).await.unwrap();
     until("the token is known", || async { whoami(&two, &Who::Token("s3cret".into()), "").await.code == 201 }).await;
@@ -342,7 +379,10 @@ async fn instances_share_their_default_roles_and_tell_extension_servers_whom_to_
     assert!(std::sync::Arc::ptr_eq(&in_a.object, &in_b.object));
     let pair = hub.hub.credentials(&a).await.unwrap().certificate("x", &["system:masters".into()], DAY).unwrap();
     assert_eq!(with_certificate(&hub, "/instances/a", &pair).await.code, 201);
-    let map = hub.get(&Who::Master, "/instances/a/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication").await.expect(200);
+    let map = hub
+        .get(&Who::Master, "/instances/a/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")
+        .await
+        .expect(200);
     assert_eq!(map["data"]["client-ca-file"], hub.hub.authority(&a).await.unwrap().client_ca());
     assert_eq!(map["data"]["requestheader-allowed-names"], "[\"front-proxy-client\"]");
 }

@@ -19,7 +19,9 @@ pub async fn empty(hands: &Hands, name: &str) -> Result<Option<Duration>, Status
     let tree = entry.object.tree(entry.modified);
     let mut left: Vec<(Key, Entry)> = Vec::new();
     for kind in hands.instance.kinds().iter().filter(|kind| kind.namespaced && kind.has_verb("delete")) {
-        if kind.version != kind.storage_version && hands.instance.kind(&kind.group, &kind.storage_version, &kind.plural).is_some() {
+        if kind.version != kind.storage_version
+            && hands.instance.kind(&kind.group, &kind.storage_version, &kind.plural).is_some()
+        {
             continue; // the same objects, seen in another version
         }
         let prefix = Key::prefix(&kind.group, &kind.plural, name);
@@ -62,7 +64,8 @@ async fn finish(hands: &Hands, tree: &Value) -> Result<(), Status> {
 
 /// Says in the namespace's conditions what keeps it.
 async fn report(hands: &Hands, name: &str, tree: &Value, left: &[(Key, Entry)]) -> Result<(), Status> {
-    let finalizers: Vec<&str> = left.iter().flat_map(|(_, entry)| entry.object.head.finalizers.iter().map(|f| &**f)).collect();
+    let finalizers: Vec<&str> =
+        left.iter().flat_map(|(_, entry)| entry.object.head.finalizers.iter().map(|f| &**f)).collect();
     let mut kinds: Vec<String> = left.iter().map(|(key, _)| key.resource().to_owned()).collect();
     kinds.sort();
     let mut counts: Vec<(String, usize)> = Vec::new();
@@ -72,18 +75,40 @@ async fn report(hands: &Hands, name: &str, tree: &Value, left: &[(Key, Entry)]) 
             _ => counts.push((kind, 1)),
         }
     }
-    let remaining: Vec<String> =
-        counts.iter().map(|(kind, count)| format!("{} has {count} resource instances", kind.trim_end_matches('.'))).collect();
+    let remaining: Vec<String> = counts
+        .iter()
+        .map(|(kind, count)| format!("{} has {count} resource instances", kind.trim_end_matches('.')))
+        .collect();
     let now = atoll_meta::time::format(hands.hub.now());
     let condition = |ty: &str, bad: bool, reason: &str, message: String| {
         json!({"type": ty, "status": if bad { "True" } else { "False" }, "reason": reason, "message": message,
                "lastTransitionTime": now})
     };
     let conditions = json!([
-        condition("NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered", "All resources successfully discovered".into()),
-        condition("NamespaceDeletionGroupVersionParsingFailure", false, "ParsedGroupVersions", "All legacy kube types successfully parsed".into()),
-        condition("NamespaceDeletionContentFailure", false, "ContentDeleted", "All content successfully deleted, may be waiting on finalization".into()),
-        condition("NamespaceContentRemaining", true, "SomeResourcesRemain", format!("Some resources are remaining: {}", remaining.join(", "))),
+        condition(
+            "NamespaceDeletionDiscoveryFailure",
+            false,
+            "ResourcesDiscovered",
+            "All resources successfully discovered".into()
+        ),
+        condition(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            false,
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed".into()
+        ),
+        condition(
+            "NamespaceDeletionContentFailure",
+            false,
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization".into()
+        ),
+        condition(
+            "NamespaceContentRemaining",
+            true,
+            "SomeResourcesRemain",
+            format!("Some resources are remaining: {}", remaining.join(", "))
+        ),
         condition(
             "NamespaceFinalizersRemaining",
             !finalizers.is_empty(),
@@ -91,7 +116,11 @@ async fn report(hands: &Hands, name: &str, tree: &Value, left: &[(Key, Entry)]) 
             if finalizers.is_empty() {
                 "All content-preserving finalizers finished".into()
             } else {
-                format!("Some content in the namespace has finalizers remaining: {} in {} resource instances", finalizers.join(", "), finalizers.len())
+                format!(
+                    "Some content in the namespace has finalizers remaining: {} in {} resource instances",
+                    finalizers.join(", "),
+                    finalizers.len()
+                )
             },
         ),
     ]);

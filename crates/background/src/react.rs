@@ -68,7 +68,8 @@ impl Background {
         for instance in self.hub.instances() {
             let Ok(snapshot) = self.hub.snapshot(&instance).await else { continue };
             for (key, entry) in &snapshot.entries {
-                let event = Event { key: key.clone(), revision: entry.modified, current: Some(entry.clone()), previous: None };
+                let event =
+                    Event { key: key.clone(), revision: entry.modified, current: Some(entry.clone()), previous: None };
                 self.changed(instance.id, &event);
             }
         }

@@ -64,7 +64,9 @@ fn accepts(header: &str, encoding: &str) -> bool {
         let mut parts = item.split(';');
         let name = parts.next().unwrap_or("").trim();
         let refused = parts.any(|part| {
-            part.trim().strip_prefix("q=").is_some_and(|weight| weight.trim().parse::<f32>().is_ok_and(|weight| weight == 0.0))
+            part.trim()
+                .strip_prefix("q=")
+                .is_some_and(|weight| weight.trim().parse::<f32>().is_ok_and(|weight| weight == 0.0))
         });
         name.eq_ignore_ascii_case(encoding) && !refused
     })

@@ -52,7 +52,8 @@ pub fn status(binding: &Binding, works: &BTreeMap<String, Work>, now: Timestamp)
     } else {
         ("False", reason::FULLY_APPLIED_FAILED, "Failed to apply all works, see status.aggregatedStatus for details")
     };
-    let wanted = Wanted { type_: types::FULLY_APPLIED, status: value, reason: why, message: message.to_owned(), generation: 0 };
+    let wanted =
+        Wanted { type_: types::FULLY_APPLIED, status: value, reason: why, message: message.to_owned(), generation: 0 };
     condition::set(&mut status.conditions, wanted, now);
     status
 }
@@ -80,7 +81,10 @@ mod tests {
     #[test]
     fn a_binding_is_fully_applied_when_every_target_is() {
         for (second, expected) in [("True", "True"), ("False", "False")] {
-            let works = BTreeMap::from([("m1".to_owned(), work("True", json!({"n": 1}))), ("m2".to_owned(), work(second, json!(null)))]);
+            let works = BTreeMap::from([
+                ("m1".to_owned(), work("True", json!({"n": 1}))),
+                ("m2".to_owned(), work(second, json!(null))),
+            ]);
             let status = status(&binding(), &works, Timestamp::UNIX_EPOCH);
             let full = condition::get(&status.conditions, "FullyApplied").unwrap();
             assert_eq!(full.status, expected);

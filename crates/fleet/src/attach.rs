@@ -41,7 +41,11 @@ pub fn attach(
     let key = parent.key();
     let tie = names::depended_by_label(&key.namespace, &key.name);
     child.metadata.labels.get_or_insert_default().insert(tie, parent.id().unwrap_or_default().to_owned());
-    let snapshot = BindingSnapshot { namespace: key.namespace.to_string(), name: key.name.to_string(), clusters: parent.spec.clusters.clone() };
+    let snapshot = BindingSnapshot {
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
+        clusters: parent.spec.clusters.clone(),
+    };
     match child.spec.required_by.iter_mut().find(|other| is_same(other, &snapshot)) {
         Some(other) => *other = snapshot,
         None => child.spec.required_by.push(snapshot),

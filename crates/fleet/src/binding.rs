@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use atoll_api::policy::{Placement, Suspension};
-use atoll_api::work::{
-    BindingPriority, BindingSuspension, Component, ObjectReference, ReplicaRequirements, ResourceBindingSpec, ResourceBindingStatus,
-    WorkloadAffinityGroups,
-};
 use atoll_api::words::{annotation, finalizer, label};
+use atoll_api::work::{
+    BindingPriority, BindingSuspension, Component, ObjectReference, ReplicaRequirements, ResourceBindingSpec,
+    ResourceBindingStatus, WorkloadAffinityGroups,
+};
 use atoll_interpreter::{Interpreter, Requirements};
 use atoll_runtime::Item;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -80,7 +80,9 @@ impl Binding {
 
     /// Whether a policy or another controller stands behind it; others are left as they are.
     pub fn is_managed(&self) -> bool {
-        [label::POLICY_ID, label::CLUSTER_POLICY_ID, label::BINDING_MANAGED_BY].iter().any(|key| self.label(key).is_some())
+        [label::POLICY_ID, label::CLUSTER_POLICY_ID, label::BINDING_MANAGED_BY]
+            .iter()
+            .any(|key| self.label(key).is_some())
     }
 
     /// Its generation.
@@ -257,7 +259,8 @@ fn groups(template: &Value, placement: &Placement) -> Option<WorkloadAffinityGro
         Some(format!("{key}={value}"))
     };
     let groups = WorkloadAffinityGroups {
-        affinity_group: group(affinity.affinity.as_ref().map(|term| term.group_by_label_key.as_str())).unwrap_or_default(),
+        affinity_group: group(affinity.affinity.as_ref().map(|term| term.group_by_label_key.as_str()))
+            .unwrap_or_default(),
         anti_affinity_group: group(affinity.anti_affinity.as_ref().map(|term| term.group_by_label_key.as_str()))
             .unwrap_or_default(),
     };

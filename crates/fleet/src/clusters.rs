@@ -65,7 +65,13 @@ async fn listen(core: &Core, cluster: &Cluster, name: &str) -> Again {
     } else {
         (reason::CLUSTER_STATUS_NEVER_UPDATED, "Agent has never reported.")
     };
-    let wanted = condition::Wanted { type_: types::READY, status: "Unknown", reason, message: message.to_owned(), generation: 0 };
+    let wanted = condition::Wanted {
+        type_: types::READY,
+        status: "Unknown",
+        reason,
+        message: message.to_owned(),
+        generation: 0,
+    };
     if condition::set(&mut conditions, wanted, core.now()) {
         let patch = json!({"status": {"conditions": conditions}});
         core.instance.patch(&gvr::clusters(), None, name, "status", Patch::Merge, &patch).await?;
@@ -99,13 +105,16 @@ async fn taint(core: &Core, cluster: &Cluster, name: &str) -> Result<(), Status>
     let mut wanted = taints::by_readiness(conditions, &cluster.spec.taints);
     let mut policies: Vec<ClusterTaintPolicy> =
         core.informers().taint_policies.cache.list().iter().filter_map(|item| item.decode().ok()).collect();
-    policies.sort_by(|a, b| a.metadata.creation_timestamp.cmp(&b.metadata.creation_timestamp).then(a.metadata.name.cmp(&b.metadata.name)));
+    policies.sort_by(|a, b| {
+        a.metadata.creation_timestamp.cmp(&b.metadata.creation_timestamp).then(a.metadata.name.cmp(&b.metadata.name))
+    });
     let subject = cluster.into();
     for policy in &policies {
         wanted = taints::by_policy(&policy.spec, &subject, conditions, wanted, core.now());
     }
     if wanted != cluster.spec.taints {
-        let patch = json!({"metadata": {"resourceVersion": cluster.metadata.resource_version}, "spec": {"taints": wanted}});
+        let patch =
+            json!({"metadata": {"resourceVersion": cluster.metadata.resource_version}, "spec": {"taints": wanted}});
         core.instance.patch(&gvr::clusters(), None, name, "", Patch::Merge, &patch).await?;
     }
     Ok(())
@@ -137,7 +146,9 @@ async fn reach(core: &Arc<Core>, cluster: &Value, name: &Arc<str>) -> Result<(),
 
 async fn secret(core: &Core, cluster: &Value) -> Result<Option<Value>, Status> {
     let reference = &cluster["spec"]["secretRef"];
-    let (Some(namespace), Some(name)) = (reference["namespace"].as_str(), reference["name"].as_str()) else { return Ok(None) };
+    let (Some(namespace), Some(name)) = (reference["namespace"].as_str(), reference["name"].as_str()) else {
+        return Ok(None);
+    };
     if let Some(item) = core.informers().secrets.cache.get(namespace, name) {
         return Ok(Some(item.tree()));
     }

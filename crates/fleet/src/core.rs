@@ -229,7 +229,11 @@ impl Core {
     /// The keys of all bindings.
     pub fn binding_keys(&self) -> Vec<BindingKey> {
         let both = [true, false].into_iter().flat_map(|namespaced| self.bindings(namespaced).list());
-        both.map(|item| BindingKey { namespace: (*item.object.head.namespace).into(), name: (*item.object.head.name).into() }).collect()
+        both.map(|item| BindingKey {
+            namespace: (*item.object.head.namespace).into(),
+            name: (*item.object.head.name).into(),
+        })
+        .collect()
     }
 
     /// The works of a template by cluster.
@@ -276,7 +280,8 @@ impl Core {
     /// Deletes a binding, unless another one has its name by now.
     pub async fn delete_binding(&self, binding: &Binding) -> Result<(), Status> {
         let key = binding.key();
-        let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": binding.metadata.uid}});
+        let options =
+            json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": binding.metadata.uid}});
         match self.instance.delete(&key.gvr(), key.in_namespace(), &key.name, &options).await {
             Err(status) if status.code == 409 => Ok(()),
             other => other,
@@ -302,7 +307,10 @@ impl Core {
     pub fn eviction_turn(&self) -> Option<Duration> {
         let mut last = self.last_eviction.lock();
         let now = tokio::time::Instant::now();
-        if let Some(left) = last.and_then(|last| (last + self.options.eviction_interval).checked_duration_since(now)).filter(|left| !left.is_zero()) {
+        if let Some(left) = last
+            .and_then(|last| (last + self.options.eviction_interval).checked_duration_since(now))
+            .filter(|left| !left.is_zero())
+        {
             return Some(left);
         }
         *last = Some(now);
@@ -312,7 +320,11 @@ impl Core {
 
 fn belongs(work: &Work, binding: &Binding) -> bool {
     let labels = work.metadata.labels.as_ref();
-    let key = if binding.key().is_namespaced() { atoll_api::words::label::BINDING_ID } else { atoll_api::words::label::CLUSTER_BINDING_ID };
+    let key = if binding.key().is_namespaced() {
+        atoll_api::words::label::BINDING_ID
+    } else {
+        atoll_api::words::label::CLUSTER_BINDING_ID
+    };
     labels.and_then(|labels| labels.get(key)).map(String::as_str) == binding.id()
 }
 

@@ -68,7 +68,10 @@ impl Record {
         Self {
             at: atoll_meta::time::format_micro(now),
             generation: 0,
-            trigger: serde_json::to_value(why).ok().and_then(|value| value.as_str().map(ToOwned::to_owned)).unwrap_or_default(),
+            trigger: serde_json::to_value(why)
+                .ok()
+                .and_then(|value| value.as_str().map(ToOwned::to_owned))
+                .unwrap_or_default(),
             chosen,
             refused,
             affinity: decision.affinity.clone(),
@@ -81,7 +84,11 @@ impl Record {
     pub fn of_cluster(&self, name: &str) -> Option<String> {
         if let Some(Chosen(_, replicas, available)) = self.chosen.iter().find(|chosen| chosen.0 == name) {
             let room = available.map(|room| format!(" (room for {room})")).unwrap_or_default();
-            return Some(if *replicas > 0 { format!("chosen with {replicas} replicas{room}") } else { "chosen".to_owned() });
+            return Some(if *replicas > 0 {
+                format!("chosen with {replicas} replicas{room}")
+            } else {
+                "chosen".to_owned()
+            });
         }
         let (rule, _) = self.refused.iter().find(|(_, clusters)| clusters.iter().any(|cluster| cluster == name))?;
         Some(format!("refused by {rule}"))
@@ -163,7 +170,8 @@ fn write(
 ) -> bool {
     let before = Record::of(binding);
     let same = before.as_ref().is_some_and(|before| {
-        before.error.as_ref().map(|error| &error.0) == record.error.as_ref().map(|error| &error.0) && before.affinity == record.affinity
+        before.error.as_ref().map(|error| &error.0) == record.error.as_ref().map(|error| &error.0)
+            && before.affinity == record.affinity
     });
     if same && binding.spec.clusters == clusters && applied == Some(placement) && why != Trigger::Requested {
         return false;
@@ -223,7 +231,13 @@ mod tests {
     }
 
     fn around(snapshot: &Snapshot) -> Surroundings<'_> {
-        Surroundings { snapshot, estimates: None, affinity_hosts: None, anti_affinity_hosts: None, now: Timestamp::UNIX_EPOCH }
+        Surroundings {
+            snapshot,
+            estimates: None,
+            affinity_hosts: None,
+            anti_affinity_hosts: None,
+            now: Timestamp::UNIX_EPOCH,
+        }
     }
 
     #[test]

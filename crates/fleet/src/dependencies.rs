@@ -86,7 +86,10 @@ async fn find(core: &Arc<Core>, reference: &ObjectRef) -> Result<Vec<TemplateKey
 async fn tie(core: &Core, parent: &Binding, template: &TemplateKey) -> Result<(), Status> {
     let Some(item) = core.templates.find(template).filter(|item| !item.object.head.deleting) else { return Ok(()) };
     let existing = core.binding(&template.binding());
-    if existing.as_ref().is_some_and(|binding| binding.is_deleting() || binding.spec.resource.uid != *item.object.head.uid) {
+    if existing
+        .as_ref()
+        .is_some_and(|binding| binding.is_deleting() || binding.spec.resource.uid != *item.object.head.uid)
+    {
         return Err(Status::unavailable("the binding of a former object of that name is still there"));
     }
     let child = attach::attach(&item.tree(), existing.as_ref(), parent, &core.interpreter.load(), fresh_id)

@@ -49,7 +49,10 @@ pub async fn detect(core: Arc<Core>, key: TemplateKey) -> Again {
 async fn gone(core: &Core, watched: &Watched, key: &TemplateKey) -> Again {
     let Some(binding) = core.binding(&key.binding()) else { return Ok(None) };
     let resource = &binding.spec.resource;
-    if binding.is_deleting() || Gvk::of(&resource.api_version, &resource.kind) != *key.gvk || *resource.name != *key.name {
+    if binding.is_deleting()
+        || Gvk::of(&resource.api_version, &resource.kind) != *key.gvk
+        || *resource.name != *key.name
+    {
         return Ok(None);
     }
     let there = core.instance.get_opt(&watched.info.gvr, key.in_namespace(), &key.name).await?;
@@ -68,7 +71,9 @@ async fn release(core: &Core, watched: &Watched, key: &TemplateKey, tree: &Value
         core.queues.works.add(key.binding());
         return Ok(None);
     }
-    if let Some(before) = core.binding(&key.binding()).filter(|binding| binding.spec.resource.uid == tree["metadata"]["uid"]) {
+    if let Some(before) =
+        core.binding(&key.binding()).filter(|binding| binding.spec.resource.uid == tree["metadata"]["uid"])
+    {
         let mut after = before.clone();
         binding::unclaim(&mut after);
         if after != before {
@@ -81,7 +86,14 @@ async fn release(core: &Core, watched: &Watched, key: &TemplateKey, tree: &Value
     Ok(None)
 }
 
-async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, mut tree: Value, policy: &Policy, touched: bool) -> Again {
+async fn bind(
+    core: &Core,
+    watched: &Watched,
+    key: &TemplateKey,
+    mut tree: Value,
+    policy: &Policy,
+    touched: bool,
+) -> Again {
     let missing = policy.spec.dependent_overrides.iter().find(|name| {
         let key = PolicyKey { namespace: policy.key.namespace.clone(), name: name.as_str().into() };
         core.overrides.get(&key).is_none()
@@ -91,7 +103,8 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, mut tree: Value
         return Ok(Some(SOON));
     }
     // A template without a claim that is younger than a lazy policy was made with it in mind.
-    let fresh = claim::read(&tree).is_none() && policy.precedes(tree["metadata"]["resourceVersion"].as_str().unwrap_or_default());
+    let fresh = claim::read(&tree).is_none()
+        && policy.precedes(tree["metadata"]["resourceVersion"].as_str().unwrap_or_default());
     if let Some(patch) = claim::patch(&tree, Some(&policy.claim())) {
         tree = core.instance.patch(&watched.info.gvr, key.in_namespace(), &key.name, "", Patch::Merge, &patch).await?;
         // Works are made from what the cache holds; without the claim they would be made twice.
@@ -144,7 +157,8 @@ async fn replace(core: &Core, key: &TemplateKey, other: &Binding, tree: &Value) 
         }
         return Ok(Some(Duration::from_millis(50)));
     }
-    let message = format!("binding {:?} belongs to {} {} of {}", other.key(), resource.kind, resource.name, resource.api_version);
+    let message =
+        format!("binding {:?} belongs to {} {} of {}", other.key(), resource.kind, resource.name, resource.api_version);
     core.event(tree, true, "ApplyPolicyFailed", &message).await;
     Err(Status::conflict("work.karmada.io", "resourcebindings", &other.key().name, message))
 }
@@ -223,7 +237,13 @@ async fn leave(core: &Core, policy: &Policy) -> Again {
 }
 
 /// Removes a finalizer of ours from an object, if it is there.
-pub async fn remove_finalizer(core: &Core, resource: &atoll_meta::Gvr, namespace: Option<&str>, name: &str, own: &str) -> Result<(), Status> {
+pub async fn remove_finalizer(
+    core: &Core,
+    resource: &atoll_meta::Gvr,
+    namespace: Option<&str>,
+    name: &str,
+    own: &str,
+) -> Result<(), Status> {
     let Some(object) = core.instance.get_opt(resource, namespace, name).await? else { return Ok(()) };
     let finalizers = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     let kept: Vec<Value> = finalizers.iter().filter(|finalizer| *finalizer != own).cloned().collect();

@@ -93,9 +93,9 @@ pub async fn discover(endpoint: &Endpoint) -> Result<Discovery, Status> {
         .flat_map(|group| group["versions"].as_array().into_iter().flatten())
         .filter_map(|version| version["groupVersion"].as_str().map(ToOwned::to_owned))
         .collect();
-    let lists = futures::future::join_all(versions.iter().map(|version| async move {
-        endpoint.get_path(&format!("/apis/{version}")).await
-    }));
+    let lists = futures::future::join_all(
+        versions.iter().map(|version| async move { endpoint.get_path(&format!("/apis/{version}")).await }),
+    );
     for (version, list) in versions.iter().zip(lists.await) {
         match list {
             Ok(list) => found.add(version, &list),

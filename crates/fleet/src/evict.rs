@@ -97,7 +97,9 @@ pub fn leave_at(taints: &[Taint], tolerations: &[Toleration], now: Timestamp) ->
             since
         } else {
             // Without a limit it stays for ever; otherwise the shortest limit counts.
-            let Some(seconds) = fitting.iter().filter_map(|toleration| toleration.toleration_seconds).min() else { continue };
+            let Some(seconds) = fitting.iter().filter_map(|toleration| toleration.toleration_seconds).min() else {
+                continue;
+            };
             since.checked_add(jiff::SignedDuration::from_secs(seconds.max(0))).unwrap_or(Timestamp::MAX)
         };
         earliest = Some(earliest.map_or(at, |earliest| earliest.min(at)));
@@ -107,7 +109,8 @@ pub fn leave_at(taints: &[Taint], tolerations: &[Toleration], now: Timestamp) ->
 
 /// Whether a toleration bears a taint.
 pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
-    let same = |given: &Option<String>, own: &str| given.as_deref().is_none_or(|given| given.is_empty() || given == own);
+    let same =
+        |given: &Option<String>, own: &str| given.as_deref().is_none_or(|given| given.is_empty() || given == own);
     let value = taint.value.as_deref().unwrap_or_default();
     same(&toleration.effect, &taint.effect)
         && same(&toleration.key, &taint.key)
@@ -123,7 +126,8 @@ pub fn preserve(rules: Option<&StatePreservation>, status: Option<&Value>) -> Re
     let mut labels = BTreeMap::new();
     for rule in rules.into_iter().flat_map(|preservation| &preservation.rules) {
         let path = atoll_meta::path::JsonPath::parse(&rule.json_path).map_err(|error| error.0)?;
-        let found = status.and_then(|status| path.first(status)).ok_or_else(|| format!("{} finds nothing", rule.json_path))?;
+        let found =
+            status.and_then(|status| path.first(status)).ok_or_else(|| format!("{} finds nothing", rule.json_path))?;
         let text = found.as_str().map_or_else(|| found.to_string(), ToOwned::to_owned);
         labels.insert(rule.alias_label_name.clone(), text);
     }
@@ -150,7 +154,14 @@ mod tests {
     }
 
     fn eviction(purge_mode: PurgeMode) -> Eviction<'static> {
-        Eviction { purge_mode, reason: "TaintUntolerated", message: String::new(), producer: "TaintManager", grace: None, preserved: BTreeMap::new() }
+        Eviction {
+            purge_mode,
+            reason: "TaintUntolerated",
+            message: String::new(),
+            producer: "TaintManager",
+            grace: None,
+            preserved: BTreeMap::new(),
+        }
     }
 
     #[test]
@@ -192,8 +203,18 @@ mod tests {
 
     #[test]
     fn tolerations_say_how_long_a_taint_is_borne() {
-        let taint = |key: &str, effect: &str| Taint { key: key.into(), effect: effect.into(), time_added: Some(Time(at(100))), ..Taint::default() };
-        let bear = |key: &str, seconds: Option<i64>| Toleration { key: Some(key.into()), operator: Some("Exists".into()), toleration_seconds: seconds, ..Toleration::default() };
+        let taint = |key: &str, effect: &str| Taint {
+            key: key.into(),
+            effect: effect.into(),
+            time_added: Some(Time(at(100))),
+            ..Taint::default()
+        };
+        let bear = |key: &str, seconds: Option<i64>| Toleration {
+            key: Some(key.into()),
+            operator: Some("Exists".into()),
+            toleration_seconds: seconds,
+            ..Toleration::default()
+        };
         let cases = [
             (vec![], vec![], None),
             (vec![taint("a", "NoSchedule")], vec![], None),
@@ -210,7 +231,9 @@ mod tests {
 
     #[test]
     fn state_is_taken_from_the_status() {
-        let rules: StatePreservation = serde_json::from_value(json!({"rules": [{"aliasLabelName": "job", "jsonPath": "{.jobStatus.jobID}"}]})).unwrap();
+        let rules: StatePreservation =
+            serde_json::from_value(json!({"rules": [{"aliasLabelName": "job", "jsonPath": "{.jobStatus.jobID}"}]}))
+                .unwrap();
         let found = preserve(Some(&rules), Some(&json!({"jobStatus": {"jobID": "17"}}))).unwrap();
         assert_eq!(found, BTreeMap::from([("job".to_owned(), "17".to_owned())]));
         assert!(preserve(Some(&rules), Some(&json!({}))).is_err());

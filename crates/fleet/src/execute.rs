@@ -83,7 +83,8 @@ impl Executor {
             return self.add_finalizer(&task).await;
         }
         let outcome = tokio::time::timeout(DEADLINE, self.apply(&task)).await;
-        let outcome = outcome.unwrap_or_else(|_| Err(Status::timeout(format!("member {} does not answer", member.name), 1)));
+        let outcome =
+            outcome.unwrap_or_else(|_| Err(Status::timeout(format!("member {} does not answer", member.name), 1)));
         self.tell(&task, outcome.as_ref()).await?;
         if task.gvk.kind == "CustomResourceDefinition" && outcome.is_ok() {
             // What it defines may be wanted next.
@@ -97,8 +98,11 @@ impl Executor {
     async fn add_finalizer(&self, task: &Task<'_>) -> Again {
         let mut finalizers = task.work.metadata.finalizers.clone().unwrap_or_default();
         finalizers.push(finalizer::EXECUTION.to_owned());
-        let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": task.work.metadata.resource_version}});
-        self.instance.patch(&gvr::works(), task.work.metadata.namespace.as_deref(), &task.name, "", Patch::Merge, &patch).await?;
+        let patch =
+            json!({"metadata": {"finalizers": finalizers, "resourceVersion": task.work.metadata.resource_version}});
+        self.instance
+            .patch(&gvr::works(), task.work.metadata.namespace.as_deref(), &task.name, "", Patch::Merge, &patch)
+            .await?;
         Ok(None)
     }
 
@@ -148,7 +152,11 @@ impl Executor {
             ));
         }
         if !observed["metadata"]["deletionTimestamp"].is_null() {
-            return Err(Status::unavailable(format!("{} is being deleted in cluster {}", task.describe(), task.member.name)));
+            return Err(Status::unavailable(format!(
+                "{} is being deleted in cluster {}",
+                task.describe(),
+                task.member.name
+            )));
         }
         let written = Written { work: task.generation(), version: version(&observed) };
         if ours && self.is_current(task, &observed, &written) {
@@ -170,10 +178,13 @@ impl Executor {
             Some(_) => false,
             // After a restart: what the work tells of itself, and a look at the object.
             None => {
-                let conditions = task.work.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-                let told = condition::get(conditions, types::APPLIED)
-                    .is_some_and(|applied| applied.status == "True" && applied.observed_generation == Some(task.generation()));
-                told && merge::merge(&task.manifest, observed, &self.interpreter.load()).is_ok_and(|desired| merge::is_within(&desired, observed))
+                let conditions =
+                    task.work.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+                let told = condition::get(conditions, types::APPLIED).is_some_and(|applied| {
+                    applied.status == "True" && applied.observed_generation == Some(task.generation())
+                });
+                told && merge::merge(&task.manifest, observed, &self.interpreter.load())
+                    .is_ok_and(|desired| merge::is_within(&desired, observed))
             }
         }
     }
@@ -185,11 +196,14 @@ impl Executor {
         let trees = (serde_json::to_value(&old).unwrap_or_default(), serde_json::to_value(&new).unwrap_or_default());
         let Some(patch) = diff::merge_patch(&trees.0, &trees.1) else { return Ok(()) };
         let namespace = task.work.metadata.namespace.as_deref();
-        self.instance.patch(&gvr::works(), namespace, &task.name, "status", Patch::Merge, &json!({"status": patch})).await?;
+        self.instance
+            .patch(&gvr::works(), namespace, &task.name, "status", Patch::Merge, &json!({"status": patch}))
+            .await?;
         if let Err(failure) = outcome
             && (condition::is_true(&old.conditions, types::APPLIED) || old.conditions.is_empty())
         {
-            let about = json!({"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work", "metadata": task.work.metadata});
+            let about =
+                json!({"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work", "metadata": task.work.metadata});
             self.instance.event(&about, "Warning", "SyncFailed", &failure.message, (self.clock)()).await;
         }
         Ok(())
@@ -201,12 +215,15 @@ impl Executor {
             return Ok(None);
         }
         let removed = tokio::time::timeout(DEADLINE, self.remove(&task)).await;
-        if !removed.unwrap_or_else(|_| Err(Status::timeout(format!("member {} does not answer", task.member.name), 1)))? {
+        if !removed
+            .unwrap_or_else(|_| Err(Status::timeout(format!("member {} does not answer", task.member.name), 1)))?
+        {
             return Ok(Some(Duration::from_millis(500)));
         }
         let finalizers: Vec<&String> =
             task.work.metadata.finalizers.iter().flatten().filter(|own| *own != finalizer::EXECUTION).collect();
-        let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": task.work.metadata.resource_version}});
+        let patch =
+            json!({"metadata": {"finalizers": finalizers, "resourceVersion": task.work.metadata.resource_version}});
         let namespace = task.work.metadata.namespace.as_deref();
         match self.instance.patch(&gvr::works(), namespace, &task.name, "", Patch::Merge, &patch).await {
             Err(status) if status.code != 404 => return Err(status),
@@ -275,7 +292,13 @@ fn version(object: &Value) -> String {
 }
 
 /// The status of a work after an attempt.
-fn status(task: &Task<'_>, old: &WorkStatus, outcome: Result<&Option<Value>, &Status>, interpreter: &Interpreter, now: jiff::Timestamp) -> WorkStatus {
+fn status(
+    task: &Task<'_>,
+    old: &WorkStatus,
+    outcome: Result<&Option<Value>, &Status>,
+    interpreter: &Interpreter,
+    now: jiff::Timestamp,
+) -> WorkStatus {
     let mut status = old.clone();
     let generation = task.generation();
     let suspended = task.work.spec.suspend_dispatching == Some(true);
@@ -285,15 +308,22 @@ fn status(task: &Task<'_>, old: &WorkStatus, outcome: Result<&Option<Value>, &St
         } else {
             ("True", "Dispatching", "Work is being dispatched to the member cluster.")
         };
-        let wanted = Wanted { type_: types::DISPATCHING, status: value, reason: why, message: message.to_owned(), generation };
+        let wanted =
+            Wanted { type_: types::DISPATCHING, status: value, reason: why, message: message.to_owned(), generation };
         condition::set(&mut status.conditions, wanted, now);
     }
     if !suspended {
         let (value, why, message) = match outcome {
             Ok(_) => ("True", reason::APPLIED_SUCCESSFUL, "Manifest has been successfully applied".to_owned()),
-            Err(failure) => ("False", reason::APPLIED_FAILED, format!("Failed to apply all manifests (0/1): {}", failure.message)),
+            Err(failure) => {
+                ("False", reason::APPLIED_FAILED, format!("Failed to apply all manifests (0/1): {}", failure.message))
+            }
         };
-        condition::set(&mut status.conditions, Wanted { type_: types::APPLIED, status: value, reason: why, message, generation }, now);
+        condition::set(
+            &mut status.conditions,
+            Wanted { type_: types::APPLIED, status: value, reason: why, message, generation },
+            now,
+        );
     }
     if let Ok(Some(observed)) = outcome {
         status.manifest_statuses = vec![manifest_status(task, observed, interpreter)];

@@ -27,7 +27,8 @@ pub async fn look_after(core: Arc<Core>, key: BindingKey) -> Again {
     };
     let now = core.now();
     let mut after = before.clone();
-    let scheduled = Record::of(&after).is_some_and(|record| record.generation == after.generation() && record.error.is_none());
+    let scheduled =
+        Record::of(&after).is_some_and(|record| record.generation == after.generation() && record.error.is_none());
     let mut again = evict::settle(&mut after, scheduled, core.options.eviction_timeout, now);
     if core.options.failover && decision::is_ours(&after) {
         let more = [by_taints(&core, &mut after, now), by_health(&core, &mut after, &key, now)];
@@ -55,14 +56,20 @@ fn by_taints(core: &Core, binding: &mut Binding, now: Timestamp) -> Option<Durat
     let placement = binding.applied_placement()?;
     let mode = binding.spec.failover.as_ref().and_then(|failover| failover.cluster.as_ref());
     let (purge_mode, rules) = match mode {
-        Some(cluster) if cluster.purge_mode == ClusterPurgeMode::Directly => (PurgeMode::Directly, cluster.state_preservation.clone()),
+        Some(cluster) if cluster.purge_mode == ClusterPurgeMode::Directly => {
+            (PurgeMode::Directly, cluster.state_preservation.clone())
+        }
         Some(cluster) => (PurgeMode::Gracefully, cluster.state_preservation.clone()),
         None => (PurgeMode::Gracefully, None),
     };
     let mut next: Option<Duration> = None;
     let names: Vec<String> = binding.spec.clusters.iter().map(|cluster| cluster.name.clone()).collect();
     for name in names {
-        let Some(cluster) = core.informers().clusters.cache.get("", &name).and_then(|item| item.decode::<Cluster>().ok()) else { continue };
+        let Some(cluster) =
+            core.informers().clusters.cache.get("", &name).and_then(|item| item.decode::<Cluster>().ok())
+        else {
+            continue;
+        };
         let Some(at) = evict::leave_at(&cluster.spec.taints, &placement.cluster_tolerations, now) else { continue };
         if let Some(left) = until(at, now) {
             next = Some(next.map_or(left, |next| next.min(left)));
@@ -125,7 +132,8 @@ fn by_health(core: &Core, binding: &mut Binding, key: &BindingKey, now: Timestam
                 continue;
             }
         };
-        let by = if key.is_namespaced() { producer::APPLICATION_FAILOVER } else { producer::CLUSTER_APPLICATION_FAILOVER };
+        let by =
+            if key.is_namespaced() { producer::APPLICATION_FAILOVER } else { producer::CLUSTER_APPLICATION_FAILOVER };
         let eviction = Eviction {
             purge_mode: rule.purge_mode,
             reason: reason::APPLICATION_FAILURE,

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use atoll_api::cluster::Cluster;
-use atoll_api::words::label;
 use atoll_api::names;
+use atoll_api::words::label;
 use atoll_meta::{Gvk, Gvr};
 use atoll_placement::Snapshot;
 use atoll_runtime::{Change, Informer, Item, Selection, work};
@@ -19,7 +19,9 @@ use crate::keys::{BindingKey, PolicyKey};
 use crate::options::Options;
 use crate::overrides::OverridePolicy;
 use crate::policy::Policy;
-use crate::{attach, clusters, dependencies, detector, failover, gvr, namespaces, rebalance, render, report, scheduler, unified};
+use crate::{
+    attach, clusters, dependencies, detector, failover, gvr, namespaces, rebalance, render, report, scheduler, unified,
+};
 
 /// Changes of status are gathered for this long before they are told further up.
 const GATHER: Duration = Duration::from_millis(30);
@@ -81,7 +83,8 @@ impl Fleet {
 
 /// Kinds that bindings or policies name are followed from the start.
 async fn follow_known(core: &Arc<Core>) {
-    let mut kinds: Vec<Gvk> = core.policies.list().iter().flat_map(|policy| policy.kinds().cloned().collect::<Vec<_>>()).collect();
+    let mut kinds: Vec<Gvk> =
+        core.policies.list().iter().flat_map(|policy| policy.kinds().cloned().collect::<Vec<_>>()).collect();
     for namespaced in [true, false] {
         for item in core.bindings(namespaced).list() {
             if let Some(binding) = Binding::of(&item) {
@@ -150,7 +153,8 @@ fn informers(core: &Arc<Core>) -> Informers {
             Box::new(secret_sink),
         ),
         rebalancers: start(gvr::rebalancers(), all(), Box::new(rebalancer_sink)),
-        roles: unified::resources().map(|gvr| start(gvr, all(), Box::new(|core, _| core.queues.grants.add_after((), GRANTS)))),
+        roles: unified::resources()
+            .map(|gvr| start(gvr, all(), Box::new(|core, _| core.queues.grants.add_after((), GRANTS)))),
         customizations: start(gvr::customizations(), all(), Box::new(|core, _| core.queues.customizations.add(()))),
     }
 }
@@ -167,7 +171,11 @@ fn cluster_sink() -> Box<dyn Fn(&Core, Change) + Send + Sync> {
         let mut known = known.lock();
         let before = known.get(&name).cloned();
         let gone = matches!(change, Change::Deleted(_));
-        let after = if gone { None } else { change.item().decode::<Cluster>().ok().map(|cluster| Arc::new(atoll_placement::Cluster::from(&cluster))) };
+        let after = if gone {
+            None
+        } else {
+            change.item().decode::<Cluster>().ok().map(|cluster| Arc::new(atoll_placement::Cluster::from(&cluster)))
+        };
         match &after {
             Some(cluster) => known.insert(name.clone(), cluster.clone()),
             None => known.remove(&name),
@@ -177,7 +185,8 @@ fn cluster_sink() -> Box<dyn Fn(&Core, Change) + Send + Sync> {
         core.queues.shifts.add(concerns(before.as_deref(), after.as_deref()));
         if before.is_none() || gone {
             core.queues.grants.add_after((), GRANTS);
-            for namespace in core.informers.get().map(|informers| informers.namespaces.cache.keys()).unwrap_or_default() {
+            for namespace in core.informers.get().map(|informers| informers.namespaces.cache.keys()).unwrap_or_default()
+            {
                 core.queues.namespaces.add(namespace.into());
             }
         }

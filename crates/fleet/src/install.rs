@@ -28,7 +28,9 @@ pub fn native_definitions() -> Vec<Value> {
 
 /// Objects an instance of a fleet has from its first moment, each with its resource.
 pub fn objects() -> Vec<(Gvr, Value)> {
-    let namespace = |name: &str| (Gvr::new("", "v1", "namespaces"), json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+    let namespace = |name: &str| {
+        (Gvr::new("", "v1", "namespaces"), json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+    };
     let service = json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
         "metadata": {"name": "v1alpha1.cluster.karmada.io", "labels": {"app": "karmada-aggregated-apiserver", "apiserver": "true"}},

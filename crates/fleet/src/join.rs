@@ -56,7 +56,8 @@ pub async fn join(instance: &Endpoint, member: &Endpoint, name: &str, options: J
     }
     let main = put_secret(instance, name, &data).await?;
     let impersonator = names::impersonator_secret(name);
-    let second = put_secret(instance, &impersonator, &json!({"token": encode(credentials.impersonator.as_bytes())})).await?;
+    let second =
+        put_secret(instance, &impersonator, &json!({"token": encode(credentials.impersonator.as_bytes())})).await?;
     let cluster = json!({
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
         "metadata": {"name": name, "labels": options.labels},
@@ -86,7 +87,12 @@ async fn refuse_twice(instance: &Endpoint, name: &str, id: &Value) -> Result<(),
             return Err(Status::already_exists("cluster.karmada.io", "clusters", name));
         }
         if cluster["spec"]["id"] == *id && id.is_string() {
-            return Err(Status::conflict("cluster.karmada.io", "clusters", name, format!("the same cluster has joined as {other}")));
+            return Err(Status::conflict(
+                "cluster.karmada.io",
+                "clusters",
+                name,
+                format!("the same cluster has joined as {other}"),
+            ));
         }
     }
     Ok(())
@@ -157,7 +163,9 @@ async fn token(member: &Endpoint, account: &str) -> Result<(String, Option<Vec<u
     }
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 31_536_000}});
     let answer = member.create_sub(&gvr::core("serviceaccounts"), namespace, account, "token", &request).await?;
-    let token = answer["status"]["token"].as_str().ok_or_else(|| Status::unavailable(format!("the member gives no token to {account}")))?;
+    let token = answer["status"]["token"]
+        .as_str()
+        .ok_or_else(|| Status::unavailable(format!("the member gives no token to {account}")))?;
     Ok((token.to_owned(), None))
 }
 

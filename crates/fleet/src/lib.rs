@@ -53,10 +53,10 @@ pub mod unified;
 pub mod why;
 pub mod work;
 
-pub use fleet::Fleet;
 pub use admission::admission;
 pub use agent::{Agent, AgentOptions};
+pub use fleet::Fleet;
 pub use install::{definitions, install, native_definitions, objects};
 pub use join::{JoinOptions, join, unjoin};
-pub use proxy::{Neighbours, cluster_proxy};
 pub use options::{Clock, MemberResolver, NamedMembers, Options, RemoteMembers, config};
+pub use proxy::{Neighbours, cluster_proxy};

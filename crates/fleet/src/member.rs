@@ -109,8 +109,14 @@ impl Member {
         let informer = {
             let mut watched = self.watched.lock();
             let entry = watched.entry(info.gvr.clone()).or_insert_with(|| {
-                let selection = Selection { namespace: None, query: "labelSelector=karmada.io%2Fmanaged%3Dtrue".to_owned() };
-                Arc::new(Informer::start(self.endpoint.clone(), info.gvr.clone(), selection, sink(Arc::downgrade(self))))
+                let selection =
+                    Selection { namespace: None, query: "labelSelector=karmada.io%2Fmanaged%3Dtrue".to_owned() };
+                Arc::new(Informer::start(
+                    self.endpoint.clone(),
+                    info.gvr.clone(),
+                    selection,
+                    sink(Arc::downgrade(self)),
+                ))
             });
             entry.clone()
         };

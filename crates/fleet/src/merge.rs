@@ -50,9 +50,9 @@ fn keep(desired: &mut Value, observed: &Value, field: &str, managed: &str) {
 /// Whether everything `wanted` says is so in `present`, which may say more.
 pub fn is_within(wanted: &Value, present: &Value) -> bool {
     match (wanted, present) {
-        (Value::Object(wanted), Value::Object(present)) => {
-            wanted.iter().all(|(key, value)| present.get(key).map_or_else(|| is_nothing(value), |own| is_within(value, own)))
-        }
+        (Value::Object(wanted), Value::Object(present)) => wanted
+            .iter()
+            .all(|(key, value)| present.get(key).map_or_else(|| is_nothing(value), |own| is_within(value, own))),
         (Value::Array(wanted), Value::Array(present)) => {
             wanted.len() == present.len() && wanted.iter().zip(present).all(|(a, b)| is_within(a, b))
         }

@@ -59,7 +59,10 @@ pub async fn spread(core: Arc<Core>, name: Arc<str>) -> Again {
             name: names::work("Namespace", &name, ""),
             labels: BTreeMap::new(),
             // Every member has namespaces; ours joins what is there.
-            annotations: BTreeMap::from([(atoll_api::words::annotation::CONFLICT_RESOLUTION.to_owned(), atoll_api::words::OVERWRITE.to_owned())]),
+            annotations: BTreeMap::from([(
+                atoll_api::words::annotation::CONFLICT_RESOLUTION.to_owned(),
+                atoll_api::words::OVERWRITE.to_owned(),
+            )]),
             suspended: false,
             preserve: None,
         };
@@ -77,7 +80,8 @@ fn works_of(core: &Core, namespace: &str) -> BTreeMap<String, Work> {
         let item = core.informers().works.cache.get(&names::execution_namespace(&cluster.name), &name)?;
         let mut work: Work = item.decode().ok()?;
         work.metadata.resource_version = Some(item.revision.to_string());
-        let is_namespace = work.spec.workload.manifests.first().is_some_and(|manifest: &Value| manifest["kind"] == "Namespace");
+        let is_namespace =
+            work.spec.workload.manifests.first().is_some_and(|manifest: &Value| manifest["kind"] == "Namespace");
         is_namespace.then(|| (cluster.name.to_string(), work))
     });
     found.collect()
@@ -91,7 +95,9 @@ mod tests {
 
     #[test]
     fn system_namespaces_and_marked_ones_stay_here() {
-        let head = |name: &str, labels: Value| Head::of(json!({"name": name, "labels": labels}).as_object().unwrap_or(&serde_json::Map::new()));
+        let head = |name: &str, labels: Value| {
+            Head::of(json!({"name": name, "labels": labels}).as_object().unwrap_or(&serde_json::Map::new()))
+        };
         let prefixes = vec!["kube-".to_owned()];
         for (name, labels, spread) in [
             ("shop", json!({}), true),

@@ -96,11 +96,14 @@ pub fn config(cluster: &Value, secret: &Value) -> Result<kube::Config, Status> {
     let token = secret_text(secret, "token").ok_or_else(|| Status::bad_request("the secret has no token"))?;
     config.auth_info.token = Some(token.into());
     config.accept_invalid_certs = spec["insecureSkipTLSVerification"].as_bool().unwrap_or_default();
-    if let Some(bundle) = secret_bytes(secret, "caBundle").filter(|bundle| !bundle.is_empty() && !config.accept_invalid_certs) {
+    if let Some(bundle) =
+        secret_bytes(secret, "caBundle").filter(|bundle| !bundle.is_empty() && !config.accept_invalid_certs)
+    {
         config.root_cert = Some(certificates(&bundle)?);
     }
     if let Some(proxy) = spec["proxyURL"].as_str().filter(|proxy| !proxy.is_empty()) {
-        config.proxy_url = Some(proxy.parse().map_err(|error| Status::bad_request(format!("proxyURL {proxy:?}: {error}")))?);
+        config.proxy_url =
+            Some(proxy.parse().map_err(|error| Status::bad_request(format!("proxyURL {proxy:?}: {error}")))?);
     }
     config.connect_timeout = Some(Duration::from_secs(5));
     Ok(config)

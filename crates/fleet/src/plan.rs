@@ -74,14 +74,26 @@ async fn snapshot(instance: &Endpoint) -> Result<Snapshot, Status> {
 }
 
 fn shares(binding: Option<&Binding>) -> BTreeMap<String, i32> {
-    binding.into_iter().flat_map(|binding| &binding.spec.clusters).map(|cluster| (cluster.name.clone(), cluster.replicas)).collect()
+    binding
+        .into_iter()
+        .flat_map(|binding| &binding.spec.clusters)
+        .map(|cluster| (cluster.name.clone(), cluster.replicas))
+        .collect()
 }
 
 /// Decides anew and compares.
-fn compare(subject: String, before: Option<&Binding>, mut after: Binding, snapshot: &Snapshot, now: Timestamp, taken_from: Option<String>) -> Move {
+fn compare(
+    subject: String,
+    before: Option<&Binding>,
+    mut after: Binding,
+    snapshot: &Snapshot,
+    now: Timestamp,
+    taken_from: Option<String>,
+) -> Move {
     let around = Surroundings { snapshot, estimates: None, affinity_hosts: None, anti_affinity_hosts: None, now };
     let decided = decision::settle(&mut after, &around);
-    let error = decided.then(|| Record::of(&after)).flatten().and_then(|record| record.error).map(|(_, message)| message);
+    let error =
+        decided.then(|| Record::of(&after)).flatten().and_then(|record| record.error).map(|(_, message)| message);
     Move { subject, before: shares(before), after: shares(Some(&after)), error, taken_from }
 }
 
@@ -142,13 +154,20 @@ async fn plan_one(
     if chosen.is_none_or(|chosen| chosen.key != planned.key) {
         return Ok(None);
     }
-    let key = TemplateKey { gvk: std::sync::Arc::new(gvk.clone()), namespace: (*head.namespace).into(), name: (*head.name).into() }.binding();
+    let key = TemplateKey {
+        gvk: std::sync::Arc::new(gvk.clone()),
+        namespace: (*head.namespace).into(),
+        name: (*head.name).into(),
+    }
+    .binding();
     let existing = instance.get_opt(&key.gvr(), key.in_namespace(), &key.name).await?;
     let existing = existing.and_then(|tree| Binding::of(&Item::of(&tree)?));
     let meaning = Meaning::of(tree, &Interpreter::default()).map_err(|error| Status::bad_request(error.to_string()))?;
     let after = binding::build(tree, planned, &meaning, None, existing.as_ref(), String::new);
     let taken = held.filter(|held| held.name != planned.key.name || held.namespace != planned.key.namespace);
-    let taken = taken.map(|held| if held.namespace.is_empty() { held.name.to_string() } else { format!("{}/{}", held.namespace, held.name) });
+    let taken = taken.map(|held| {
+        if held.namespace.is_empty() { held.name.to_string() } else { format!("{}/{}", held.namespace, held.name) }
+    });
     Ok(Some(compare(subject(&gvk.kind, &head), existing.as_ref(), after, snapshot, now, taken)))
 }
 
@@ -170,7 +189,14 @@ pub async fn plan_without(instance: &Endpoint, cluster: &str, now: Timestamp) ->
             after.spec.clusters.retain(|target| target.name != cluster);
             let resource = &before.spec.resource;
             let place = if resource.namespace.is_empty() { String::new() } else { format!("{}/", resource.namespace) };
-            moves.push(compare(format!("{} {place}{}", resource.kind, resource.name), Some(&before), after, &without, now, None));
+            moves.push(compare(
+                format!("{} {place}{}", resource.kind, resource.name),
+                Some(&before),
+                after,
+                &without,
+                now,
+                None,
+            ));
         }
     }
     Ok(moves)

@@ -101,7 +101,14 @@ impl Policy {
         // Without the label (an older writer) the uid is as permanent.
         let id = head.label(id).unwrap_or(&head.uid).into();
         let selectors = body.spec.resource_selectors.iter().map(Selector::new).collect();
-        Some(Self { key, id, deleting: head.deleting, revision: item.revision.parse().unwrap_or_default(), selectors, spec: body.spec })
+        Some(Self {
+            key,
+            id,
+            deleting: head.deleting,
+            revision: item.revision.parse().unwrap_or_default(),
+            selectors,
+            spec: body.spec,
+        })
     }
 
     /// How closely it selects an object, if it does.
@@ -174,7 +181,9 @@ impl Policies {
     fn best(&self, namespace: &str, gvk: &Gvk, head: &Head) -> Option<Arc<Policy>> {
         let all = self.by_namespace.read();
         let fitting = all.get(namespace)?.values().filter_map(|policy| Some((policy.fit(gvk, head)?, policy)));
-        fitting.max_by_key(|(fit, policy)| (policy.spec.priority, *fit, Reverse(policy.key.name.clone()))).map(|(_, policy)| policy.clone())
+        fitting
+            .max_by_key(|(fit, policy)| (policy.spec.priority, *fit, Reverse(policy.key.name.clone())))
+            .map(|(_, policy)| policy.clone())
     }
 
     /// The policy an object gets: the one that holds it as long as it fits, unless another may take it over.

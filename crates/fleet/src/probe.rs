@@ -162,7 +162,9 @@ impl Prober {
         let mut new = old.clone();
         if *answer == Answer::Well {
             let version = self.member.endpoint.get_path("/version").await;
-            if let Some(version) = version.ok().and_then(|version| version["gitVersion"].as_str().map(ToOwned::to_owned)) {
+            if let Some(version) =
+                version.ok().and_then(|version| version["gitVersion"].as_str().map(ToOwned::to_owned))
+            {
                 new.kubernetes_version = version;
             }
             enablements(&mut new, &self.member, (self.clock)());
@@ -176,7 +178,9 @@ impl Prober {
         ready(&mut new, answer, (self.clock)());
         let trees = (serde_json::to_value(&old).unwrap_or_default(), serde_json::to_value(&new).unwrap_or_default());
         if let Some(patch) = diff::merge_patch(&trees.0, &trees.1) {
-            self.instance.patch(&gvr::clusters(), None, name, "status", Patch::Merge, &json!({"status": patch})).await?;
+            self.instance
+                .patch(&gvr::clusters(), None, name, "status", Patch::Merge, &json!({"status": patch}))
+                .await?;
         }
         Ok(())
     }
@@ -203,7 +207,13 @@ fn enablements(status: &mut ClusterStatus, member: &Member, now: Timestamp) {
     } else if !found.enablements.is_empty() {
         status.api_enablements.clone_from(&found.enablements);
     }
-    let wanted = Wanted { type_: types::COMPLETE_API_ENABLEMENTS, status: value, reason: why, message: message.to_owned(), generation: 0 };
+    let wanted = Wanted {
+        type_: types::COMPLETE_API_ENABLEMENTS,
+        status: value,
+        reason: why,
+        message: message.to_owned(),
+        generation: 0,
+    };
     condition::set(&mut status.conditions, wanted, now);
 }
 
@@ -213,7 +223,11 @@ fn ready(status: &mut ClusterStatus, answer: &Answer, now: Timestamp) {
         Answer::Ill(why) => ("False", reason::CLUSTER_NOT_READY, format!("cluster is reachable but unhealthy: {why}")),
         Answer::Silent(why) => ("False", reason::CLUSTER_NOT_REACHABLE, format!("cluster is not reachable: {why}")),
     };
-    condition::set(&mut status.conditions, Wanted { type_: types::READY, status: value, reason: why, message, generation: 0 }, now);
+    condition::set(
+        &mut status.conditions,
+        Wanted { type_: types::READY, status: value, reason: why, message, generation: 0 },
+        now,
+    );
 }
 
 /// Follows nodes and pods of a member.
@@ -228,13 +242,14 @@ fn follow(endpoint: &Endpoint, summary: &Arc<Mutex<Summary>>, changed: &Arc<Noti
     });
     let (sum, notify) = (summary.clone(), changed.clone());
     let query = "fieldSelector=status.phase!%3DSucceeded%2Cstatus.phase!%3DFailed".to_owned();
-    let pods = Informer::start(endpoint.clone(), gvr::core("pods"), Selection { namespace: None, query }, move |change| {
-        match &change {
-            Change::Added(item) | Change::Updated(_, item) => sum.lock().put_pod(&item.key(), &item.tree()),
-            Change::Deleted(item) => sum.lock().remove_pod(&item.key()),
-        }
-        notify.notify_one();
-    });
+    let pods =
+        Informer::start(endpoint.clone(), gvr::core("pods"), Selection { namespace: None, query }, move |change| {
+            match &change {
+                Change::Added(item) | Change::Updated(_, item) => sum.lock().put_pod(&item.key(), &item.tree()),
+                Change::Deleted(item) => sum.lock().remove_pod(&item.key()),
+            }
+            notify.notify_one();
+        });
     [nodes, pods]
 }
 

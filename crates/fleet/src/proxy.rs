@@ -83,19 +83,33 @@ async fn next_door(visit: Visit, neighbour: String, path: String) -> Result<Resp
     *request.headers_mut() = travelling_headers(request.headers());
     let target = format!("/instances/{neighbour}{path}");
     *request.uri_mut() = target.parse().map_err(|error| Status::bad_request(format!("{path}: {error}")))?;
-    request.extensions_mut().insert(Identity { extra: std::collections::BTreeMap::default(), uid: String::new(), ..visit.identity });
+    request.extensions_mut().insert(Identity {
+        extra: std::collections::BTreeMap::default(),
+        uid: String::new(),
+        ..visit.identity
+    });
     Ok(handle(visit.hub, request).await)
 }
 
 /// The way to a member with the token that may only impersonate.
-async fn way(ways: &Ways, hub: &Arc<Hub>, instance: &Arc<Instance>, cluster: &Cluster, tree: &Value) -> Result<kube::Client, Status> {
+async fn way(
+    ways: &Ways,
+    hub: &Arc<Hub>,
+    instance: &Arc<Instance>,
+    cluster: &Cluster,
+    tree: &Value,
+) -> Result<kube::Client, Status> {
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
-    let reference = cluster.spec.impersonator_secret_ref.as_ref().ok_or_else(|| {
-        Status::unavailable(format!("the impersonatorSecretRef of cluster {name} is empty"))
-    })?;
+    let reference = cluster
+        .spec
+        .impersonator_secret_ref
+        .as_ref()
+        .ok_or_else(|| Status::unavailable(format!("the impersonatorSecretRef of cluster {name} is empty")))?;
     let secret = stored(hub, instance, Key::new("", "secrets", &reference.namespace, &reference.name)).await?;
-    let secret = secret.ok_or_else(|| Status::unavailable(format!("secret {}/{} is missing", reference.namespace, reference.name)))?;
-    let token = secret_text(&secret, "token").ok_or_else(|| Status::unavailable("the impersonator secret has no token"))?;
+    let secret = secret
+        .ok_or_else(|| Status::unavailable(format!("secret {}/{} is missing", reference.namespace, reference.name)))?;
+    let token =
+        secret_text(&secret, "token").ok_or_else(|| Status::unavailable("the impersonator secret has no token"))?;
     let mut credentials = secret.clone();
     if credentials["data"]["caBundle"].is_null()
         && let Some(main) = &cluster.spec.secret_ref
@@ -110,7 +124,8 @@ async fn way(ways: &Ways, hub: &Arc<Hub>, instance: &Arc<Instance>, cluster: &Cl
     if let Some(client) = ways.lock().get(&key) {
         return Ok(client.clone());
     }
-    let client = kube::Client::try_from(config(tree, &credentials)?).map_err(|error| Status::unavailable(error.to_string()))?;
+    let client =
+        kube::Client::try_from(config(tree, &credentials)?).map_err(|error| Status::unavailable(error.to_string()))?;
     let mut known = ways.lock();
     // A new token or address makes the old way useless.
     let prefix = format!("{} {} ", instance.name, name);
@@ -133,7 +148,10 @@ async fn abroad(visit: Visit, client: kube::Client, path: String) -> Result<Resp
         *map = headers;
     }
     let onward = onward.body(kube::client::Body::from(body)).map_err(|error| Status::bad_request(error.to_string()))?;
-    let answer = client.send(onward).await.map_err(|error| Status::unavailable(format!("the member cannot be reached: {error}")))?;
+    let answer = client
+        .send(onward)
+        .await
+        .map_err(|error| Status::unavailable(format!("the member cannot be reached: {error}")))?;
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS && upgrade {
         return Ok(join_streams(request, answer));
     }
@@ -162,25 +180,39 @@ fn travelling_headers(headers: &HeaderMap) -> HeaderMap {
 fn is_claim(name: &HeaderName) -> bool {
     // Some servers read underscores as dashes.
     let text = name.as_str().replace('_', "-");
-    ["x-remote-", "impersonate-", "x-forwarded-"].iter().any(|prefix| text.starts_with(prefix)) || *name == AUTHORIZATION
+    ["x-remote-", "impersonate-", "x-forwarded-"].iter().any(|prefix| text.starts_with(prefix))
+        || *name == AUTHORIZATION
 }
 
 /// Says in whose name the member is asked. What every member knows by itself is left out.
 fn impersonate(headers: &mut HeaderMap, identity: &Identity) -> Result<(), Status> {
-    let value = |text: &str| HeaderValue::from_str(text).map_err(|_| Status::bad_request(format!("{text:?} cannot be sent as a header")));
+    let value = |text: &str| {
+        HeaderValue::from_str(text).map_err(|_| Status::bad_request(format!("{text:?} cannot be sent as a header")))
+    };
     headers.insert("impersonate-user", value(&identity.user)?);
-    for group in identity.groups.iter().filter(|group| !matches!(group.as_str(), "system:authenticated" | "system:unauthenticated")) {
+    for group in identity
+        .groups
+        .iter()
+        .filter(|group| !matches!(group.as_str(), "system:authenticated" | "system:unauthenticated"))
+    {
         headers.append("impersonate-group", value(group)?);
     }
     Ok(())
 }
 
 /// Joins both connections after the member agreed to an upgrade.
-fn join_streams(mut request: Request<atoll_apiserver::Incoming>, mut answer: Response<kube::client::Body>) -> Response<Body> {
+fn join_streams(
+    mut request: Request<atoll_apiserver::Incoming>,
+    mut answer: Response<kube::client::Body>,
+) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     for (name, value) in answer.headers() {
-        if *name == CONNECTION || *name == UPGRADE || name.as_str().starts_with("sec-websocket-") || name.as_str().starts_with("x-stream-protocol") {
+        if *name == CONNECTION
+            || *name == UPGRADE
+            || name.as_str().starts_with("sec-websocket-")
+            || name.as_str().starts_with("x-stream-protocol")
+        {
             response.headers_mut().append(name, value.clone());
         }
     }
@@ -201,12 +233,16 @@ fn join_streams(mut request: Request<atoll_apiserver::Incoming>, mut answer: Res
 /// The member's answer, without what concerns only its own connection or leads elsewhere.
 fn pass_back(answer: Response<kube::client::Body>, upgrade: bool) -> Response<Body> {
     let (parts, body) = answer.into_parts();
-    let stream = futures::StreamExt::map(body.into_data_stream(), |piece| piece.map_err(|error| -> atoll_apiserver::BodyError { Box::new(error) }));
+    let stream = futures::StreamExt::map(body.into_data_stream(), |piece| {
+        piece.map_err(|error| -> atoll_apiserver::BodyError { Box::new(error) })
+    });
     let mut response = Response::new(Body::stream(stream));
     *response.status_mut() = parts.status;
     for (name, value) in &parts.headers {
-        let hop = [CONNECTION, UPGRADE, SET_COOKIE].contains(name) || matches!(name.as_str(), "keep-alive" | "transfer-encoding" | "trailer" | "proxy-authenticate");
-        let elsewhere = *name == LOCATION && !value.to_str().is_ok_and(|text| text.starts_with('/') && !text.starts_with("//"));
+        let hop = [CONNECTION, UPGRADE, SET_COOKIE].contains(name)
+            || matches!(name.as_str(), "keep-alive" | "transfer-encoding" | "trailer" | "proxy-authenticate");
+        let elsewhere =
+            *name == LOCATION && !value.to_str().is_ok_and(|text| text.starts_with('/') && !text.starts_with("//"));
         if !hop && !elsewhere {
             response.headers_mut().append(name, value.clone());
         }
@@ -247,7 +283,8 @@ mod tests {
         };
         let mut clean = travelling_headers(&headers);
         impersonate(&mut clean, &identity).unwrap();
-        let mut seen: Vec<(String, String)> = clean.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
+        let mut seen: Vec<(String, String)> =
+            clean.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
         seen.sort();
         let expected = [("accept", "application/json"), ("impersonate-group", "devs"), ("impersonate-user", "jane")];
         assert_eq!(seen, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -262,7 +299,8 @@ mod tests {
     #[test]
     fn redirects_to_other_hosts_do_not_come_back() {
         for (location, kept) in [("https://169.254.169.254/x", false), ("//evil/x", false), ("/api/v1", true)] {
-            let answer = Response::builder().status(302).header("location", location).body(kube::client::Body::empty()).unwrap();
+            let answer =
+                Response::builder().status(302).header("location", location).body(kube::client::Body::empty()).unwrap();
             assert_eq!(pass_back(answer, false).headers().contains_key("location"), kept, "{location}");
         }
         let refused = Response::builder().status(403).body(kube::client::Body::empty()).unwrap();

@@ -31,7 +31,12 @@ pub fn prune(manifest: &mut Value) {
         ("apps", "Deployment") => remove(
             manifest,
             "/metadata/annotations",
-            &["deployment.kubernetes.io/revision", "deployment.kubernetes.io/revision-history", "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"],
+            &[
+                "deployment.kubernetes.io/revision",
+                "deployment.kubernetes.io/revision-history",
+                "deployment.kubernetes.io/desired-replicas",
+                "deployment.kubernetes.io/max-replicas",
+            ],
         ),
         ("batch", "Job") => job(manifest),
         ("", "ServiceAccount") => service_account(manifest),
@@ -70,7 +75,8 @@ fn remove(manifest: &mut Value, pointer: &str, keys: &[&str]) {
 fn job(manifest: &mut Value) {
     if manifest["spec"]["manualSelector"] != true {
         remove(manifest, "/spec", &["selector"]);
-        let labels = ["controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"];
+        let labels =
+            ["controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"];
         remove(manifest, "/spec/template/metadata/labels", &labels);
     }
     remove(manifest, "/spec", &["ttlSecondsAfterFinished"]);

@@ -34,17 +34,24 @@ pub async fn rebalance(core: Arc<Core>, name: Arc<str>) -> Again {
     let asked = rebalancer.metadata.creation_timestamp.as_ref().map_or_else(|| core.now(), |time| time.0);
     let mut observed = Vec::new();
     for workload in &rebalancer.spec.workloads {
-        let done = old.observed_workloads.iter().find(|known| known.workload == *workload && known.result == "Successful");
+        let done =
+            old.observed_workloads.iter().find(|known| known.workload == *workload && known.result == "Successful");
         observed.push(match done {
             Some(done) => done.clone(),
             None => serve(&core, workload, asked).await?,
         });
     }
     observed.sort_by(|a, b| order(&a.workload).cmp(&order(&b.workload)));
-    let new = WorkloadRebalancerStatus { observed_workloads: observed, observed_generation: generation, finish_time: Some(Time(core.now())) };
+    let new = WorkloadRebalancerStatus {
+        observed_workloads: observed,
+        observed_generation: generation,
+        finish_time: Some(Time(core.now())),
+    };
     let trees = (serde_json::to_value(&old).unwrap_or_default(), serde_json::to_value(&new).unwrap_or_default());
     if let Some(patch) = diff::merge_patch(&trees.0, &trees.1) {
-        core.instance.patch(&gvr::rebalancers(), None, &name, "status", Patch::Merge, &json!({"status": patch})).await?;
+        core.instance
+            .patch(&gvr::rebalancers(), None, &name, "status", Patch::Merge, &json!({"status": patch}))
+            .await?;
     }
     Ok(None)
 }
@@ -55,7 +62,8 @@ async fn catch_up(core: &Core) -> Result<(), Status> {
     for cluster in core.instance.list(&gvr::clusters(), None, "").await?.items {
         let name = cluster["metadata"]["name"].as_str().unwrap_or_default();
         let known = core.informers().clusters.cache.get("", name).map(|item| number(&item.revision));
-        if known.is_none_or(|known| known < number(cluster["metadata"]["resourceVersion"].as_str().unwrap_or_default())) {
+        if known.is_none_or(|known| known < number(cluster["metadata"]["resourceVersion"].as_str().unwrap_or_default()))
+        {
             return Err(Status::unavailable("clusters have just changed"));
         }
     }
@@ -68,7 +76,9 @@ fn order(workload: &WorkloadReference) -> (&str, &str, &str, &str) {
 
 /// A served request goes after its time.
 async fn expire(core: &Core, rebalancer: &WorkloadRebalancer, status: &WorkloadRebalancerStatus, name: &str) -> Again {
-    let (Some(seconds), Some(finished)) = (rebalancer.spec.ttl_seconds_after_finished, &status.finish_time) else { return Ok(None) };
+    let (Some(seconds), Some(finished)) = (rebalancer.spec.ttl_seconds_after_finished, &status.finish_time) else {
+        return Ok(None);
+    };
     let end = finished.0.checked_add(jiff::SignedDuration::from_secs(seconds.max(0).into())).unwrap_or(Timestamp::MAX);
     match Duration::try_from(end.duration_since(core.now())).ok().filter(|left| !left.is_zero()) {
         Some(left) => Ok(Some(left)),
@@ -86,7 +96,11 @@ async fn serve(core: &Core, workload: &WorkloadReference, asked: Timestamp) -> R
         name: workload.name.as_str().into(),
     };
     let Some(before) = core.binding(&key.binding()) else {
-        return Ok(ObservedWorkload { workload: workload.clone(), result: "Failed".into(), reason: "ReferencedBindingNotFound".into() });
+        return Ok(ObservedWorkload {
+            workload: workload.clone(),
+            result: "Failed".into(),
+            reason: "ReferencedBindingNotFound".into(),
+        });
     };
     let mut after = before.clone();
     after.spec.reschedule_triggered_at = Some(Time(trigger_time(&before, asked)));

@@ -78,7 +78,8 @@ pub async fn put(core: &Core, existing: Option<&Work>, built: Work) -> Result<()
     if existing.is_some_and(|existing| !work::differs(&built, existing)) {
         return Ok(());
     }
-    let (namespace, name) = (built.metadata.namespace.clone().unwrap_or_default(), built.metadata.name.clone().unwrap_or_default());
+    let (namespace, name) =
+        (built.metadata.namespace.clone().unwrap_or_default(), built.metadata.name.clone().unwrap_or_default());
     let body: Value = serde_json::to_value(&built).map_err(Status::internal)?;
     match existing {
         None => core.instance.create(&gvr::works(), Some(&namespace), &body).await?,
@@ -125,4 +126,3 @@ pub async fn override_changed(core: Arc<Core>, key: PolicyKey) -> Again {
     }
     Ok(None)
 }
-

@@ -22,7 +22,9 @@ pub async fn report(core: Arc<Core>, key: BindingKey) -> Again {
     let old = binding.status.clone().unwrap_or_default();
     let trees = (serde_json::to_value(&old).unwrap_or_default(), serde_json::to_value(&new).unwrap_or_default());
     if let Some(patch) = diff::merge_patch(&trees.0, &trees.1) {
-        core.instance.patch(&key.gvr(), key.in_namespace(), &key.name, "status", Patch::Merge, &json!({"status": patch})).await?;
+        core.instance
+            .patch(&key.gvr(), key.in_namespace(), &key.name, "status", Patch::Merge, &json!({"status": patch}))
+            .await?;
     }
     let items: Vec<(String, Value)> = new
         .aggregated_status
@@ -51,6 +53,8 @@ async fn tell_template(core: &Core, binding: &Binding, items: &[(String, Value)]
     }
     let Some(patch) = diff::merge_patch(&old["status"], &new["status"]) else { return Ok(None) };
     let patch = if old["status"].is_object() { patch } else { new["status"].clone() };
-    core.instance.patch(&watched.info.gvr, key.in_namespace(), &key.name, "status", Patch::Merge, &json!({"status": patch})).await?;
+    core.instance
+        .patch(&watched.info.gvr, key.in_namespace(), &key.name, "status", Patch::Merge, &json!({"status": patch}))
+        .await?;
     Ok(None)
 }

@@ -37,7 +37,10 @@ fn estimates(core: &Core, binding: &Binding) -> Option<HashMap<Arc<str>, i32>> {
     let strategy = binding.spec.placement.as_ref()?.replica_scheduling.as_ref()?;
     let aggregated = strategy.replica_division_preference == Some(ReplicaDivisionPreference::Aggregated);
     let dynamic = strategy.weight_preference.as_ref().is_some_and(|weights| weights.dynamic_weight.is_some());
-    if binding.spec.replicas <= 0 || strategy.replica_scheduling_type == ReplicaSchedulingType::Duplicated || !(aggregated || dynamic) {
+    if binding.spec.replicas <= 0
+        || strategy.replica_scheduling_type == ReplicaSchedulingType::Duplicated
+        || !(aggregated || dynamic)
+    {
         return None;
     }
     let counted = core.members.list().into_iter().filter(|member| member.counted.load(Ordering::Acquire));
@@ -61,7 +64,9 @@ fn hosts(
     let key = binding.key();
     let mut found = BTreeSet::new();
     for item in core.bindings(key.is_namespaced()).list_in(&key.namespace) {
-        let Some(other) = Binding::of(&item).filter(|other| other.metadata.name != binding.metadata.name) else { continue };
+        let Some(other) = Binding::of(&item).filter(|other| other.metadata.name != binding.metadata.name) else {
+            continue;
+        };
         if other.spec.workload_affinity_groups.as_ref().is_some_and(|groups| of(groups) == group) {
             found.extend(other.spec.clusters.into_iter().map(|cluster| cluster.name));
         }

@@ -69,20 +69,21 @@ fn fits(node: &Node, claim: Option<&NodeClaim>) -> bool {
     let selected = claim.node_selector.iter().all(|(key, value)| node.labels.get(key) == Some(value));
     let terms = claim.hard_node_affinity.as_ref().map(|affinity| affinity.node_selector_terms.as_slice());
     let term_fits = |term: &NodeSelectorTerm| {
-        term.match_fields.is_none() && term.match_expressions.iter().flatten().all(|requirement| {
-            let label = node.labels.get(&requirement.key);
-            let values = requirement.values.as_deref().unwrap_or_default();
-            let number = |text: Option<&String>| text.and_then(|text| text.parse::<i64>().ok());
-            match requirement.operator.as_str() {
-                "In" => label.is_some_and(|label| values.contains(label)),
-                "NotIn" => label.is_none_or(|label| !values.contains(label)),
-                "Exists" => label.is_some(),
-                "DoesNotExist" => label.is_none(),
-                "Gt" => number(label).zip(number(values.first())).is_some_and(|(own, limit)| own > limit),
-                "Lt" => number(label).zip(number(values.first())).is_some_and(|(own, limit)| own < limit),
-                _ => false,
-            }
-        })
+        term.match_fields.is_none()
+            && term.match_expressions.iter().flatten().all(|requirement| {
+                let label = node.labels.get(&requirement.key);
+                let values = requirement.values.as_deref().unwrap_or_default();
+                let number = |text: Option<&String>| text.and_then(|text| text.parse::<i64>().ok());
+                match requirement.operator.as_str() {
+                    "In" => label.is_some_and(|label| values.contains(label)),
+                    "NotIn" => label.is_none_or(|label| !values.contains(label)),
+                    "Exists" => label.is_some(),
+                    "DoesNotExist" => label.is_none(),
+                    "Gt" => number(label).zip(number(values.first())).is_some_and(|(own, limit)| own > limit),
+                    "Lt" => number(label).zip(number(values.first())).is_some_and(|(own, limit)| own < limit),
+                    _ => false,
+                }
+            })
     };
     selected
         && terms.is_none_or(|terms| terms.iter().any(term_fits))
@@ -93,7 +94,8 @@ impl Summary {
     /// A node came or changed.
     pub fn put_node(&mut self, node: &Value) {
         let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-        let ready = conditions.into_iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+        let ready =
+            conditions.into_iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
         let name = node["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let node = Node {
             allocatable: read(&node["status"]["allocatable"]),
@@ -159,7 +161,8 @@ impl Summary {
             }
         }
         let allocating = self.used.get("").cloned().unwrap_or_default();
-        let write = |amounts: Amounts| amounts.into_iter().map(|(name, amount)| (name, Quantity(amount.to_string()))).collect();
+        let write =
+            |amounts: Amounts| amounts.into_iter().map(|(name, amount)| (name, Quantity(amount.to_string()))).collect();
         ResourceSummary {
             allocatable: write(allocatable),
             allocating: write(allocating),
@@ -274,7 +277,12 @@ mod tests {
             (need(json!({})), 1),
             (need(json!({"nodeClaim": {"tolerations": [{"key": "gpu", "operator": "Exists"}]}})), 2),
             (need(json!({"nodeClaim": {"nodeSelector": {"disk": "hdd"}}})), 0),
-            (need(json!({"nodeClaim": {"hardNodeAffinity": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]}}})), 1),
+            (
+                need(
+                    json!({"nodeClaim": {"hardNodeAffinity": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]}}}),
+                ),
+                1,
+            ),
             (need(json!({"resourceRequest": {"cpu": "500m", "memory": "2Gi"}})), 4),
             (need(json!({"resourceRequest": {"nvidia.com/gpu": "1"}})), 0),
         ] {
@@ -286,13 +294,16 @@ mod tests {
     #[test]
     fn nodes_are_graded_by_what_they_have_left() {
         let model = |grade: i64, min: &str| -> ResourceModel {
-            serde_json::from_value(json!({"grade": grade, "ranges": [{"name": "cpu", "min": min, "max": "99"}]})).unwrap()
+            serde_json::from_value(json!({"grade": grade, "ranges": [{"name": "cpu", "min": min, "max": "99"}]}))
+                .unwrap()
         };
         let models = [model(0, "0"), model(1, "2"), model(2, "4")];
         let mut summary = Summary::default();
         summary.put_node(&node("a", "4", "True"));
         summary.put_node(&node("b", "3", "True"));
-        let counts = |summary: &Summary| summary.resources(&models).allocatable_modelings.iter().map(|grade| grade.count).collect::<Vec<_>>();
+        let counts = |summary: &Summary| {
+            summary.resources(&models).allocatable_modelings.iter().map(|grade| grade.count).collect::<Vec<_>>()
+        };
         assert_eq!(counts(&summary), [0, 1, 1]);
         summary.put_pod("d/one", &pod("a", "3", "Running"));
         assert_eq!(counts(&summary), [1, 1, 0]);

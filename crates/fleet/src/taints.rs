@@ -16,8 +16,10 @@ pub fn by_readiness(conditions: &[Condition], present: &[Taint]) -> Vec<Taint> {
         Some("Unknown") => Some(taint::UNREACHABLE),
         _ => None,
     };
-    let ours = |own: &Taint| own.effect == "NoSchedule" && (own.key == taint::NOT_READY || own.key == taint::UNREACHABLE);
-    let mut taints: Vec<Taint> = present.iter().filter(|own| !ours(own) || Some(own.key.as_str()) == wanted).cloned().collect();
+    let ours =
+        |own: &Taint| own.effect == "NoSchedule" && (own.key == taint::NOT_READY || own.key == taint::UNREACHABLE);
+    let mut taints: Vec<Taint> =
+        present.iter().filter(|own| !ours(own) || Some(own.key.as_str()) == wanted).cloned().collect();
     if let Some(key) = wanted.filter(|key| !taints.iter().any(|own| ours(own) && own.key == *key)) {
         taints.push(Taint { key: key.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() });
     }
@@ -38,7 +40,13 @@ fn holds(wanted: &[MatchCondition], conditions: &[Condition]) -> bool {
 }
 
 /// The taints a cluster gets by a policy: added when all conditions for that hold, then removed likewise.
-pub fn by_policy(policy: &ClusterTaintPolicySpec, cluster: &Cluster, conditions: &[Condition], mut taints: Vec<Taint>, now: Timestamp) -> Vec<Taint> {
+pub fn by_policy(
+    policy: &ClusterTaintPolicySpec,
+    cluster: &Cluster,
+    conditions: &[Condition],
+    mut taints: Vec<Taint>,
+    now: Timestamp,
+) -> Vec<Taint> {
     if !policy.target_clusters.as_ref().is_none_or(|affinity| Matcher::new(affinity).matches(cluster)) {
         return taints;
     }
@@ -46,7 +54,12 @@ pub fn by_policy(policy: &ClusterTaintPolicySpec, cluster: &Cluster, conditions:
         for wanted in &policy.taints {
             if !taints.iter().any(|own| own.key == wanted.key && own.effect == wanted.effect) {
                 let value = Some(wanted.value.clone()).filter(|value| !value.is_empty());
-                taints.push(Taint { key: wanted.key.clone(), effect: wanted.effect.clone(), value, time_added: Some(Time(now)) });
+                taints.push(Taint {
+                    key: wanted.key.clone(),
+                    effect: wanted.effect.clone(),
+                    value,
+                    time_added: Some(Time(now)),
+                });
             }
         }
     }
@@ -91,7 +104,9 @@ mod tests {
             "taints": [{"key": "ill", "effect": "NoSchedule"}]}))
         .unwrap();
         let cluster = |name: &str| Cluster { name: name.into(), ..Cluster::default() };
-        let run = |name: &str, status: &str, taints: Vec<Taint>| by_policy(&policy, &cluster(name), &conditions(status), taints, Timestamp::UNIX_EPOCH);
+        let run = |name: &str, status: &str, taints: Vec<Taint>| {
+            by_policy(&policy, &cluster(name), &conditions(status), taints, Timestamp::UNIX_EPOCH)
+        };
         let ill = run("m1", "False", Vec::new());
         assert_eq!(keys(&ill), ["ill"]);
         assert_eq!(run("m1", "Unknown", ill.clone()), ill);

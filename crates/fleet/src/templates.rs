@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
-use atoll_api::words::label;
 use atoll_api::names;
+use atoll_api::words::label;
 use atoll_meta::{Gvk, Head, Status};
 use atoll_runtime::{Cache, Change, Informer, Item, Selection};
 use parking_lot::Mutex;
@@ -94,8 +94,10 @@ pub fn touch(old: &Value, new: &Value) -> Touch {
             for field in ["labels", "annotations"] {
                 let map = meta.remove(field);
                 let entries = map.as_ref().and_then(Value::as_object).into_iter().flatten();
-                let kept: serde_json::Map<String, Value> =
-                    entries.filter(|(key, _)| ours || !key.contains(".karmada.io")).map(|(key, value)| (key.clone(), value.clone())).collect();
+                let kept: serde_json::Map<String, Value> = entries
+                    .filter(|(key, _)| ours || !key.contains(".karmada.io"))
+                    .map(|(key, value)| (key.clone(), value.clone()))
+                    .collect();
                 if !kept.is_empty() {
                     meta.insert(field.to_owned(), kept.into());
                 }
@@ -213,9 +215,13 @@ mod tests {
 
     #[test]
     fn our_own_kinds_and_namespaces_are_never_spread() {
-        let head = |namespace: &str| Head::of(json!({"name": "a", "namespace": namespace}).as_object().unwrap_or(&serde_json::Map::new()));
+        let head = |namespace: &str| {
+            Head::of(json!({"name": "a", "namespace": namespace}).as_object().unwrap_or(&serde_json::Map::new()))
+        };
         let prefixes = vec!["kube-".to_owned()];
-        for (namespace, skipped) in [("default", false), ("kube-system", true), ("karmada-es-m1", true), ("karmada-system", true)] {
+        for (namespace, skipped) in
+            [("default", false), ("kube-system", true), ("karmada-es-m1", true), ("karmada-system", true)]
+        {
             assert_eq!(is_skipped(&head(namespace), &prefixes), skipped, "{namespace}");
         }
         assert!(is_skipped_kind(&Gvk::new("work.karmada.io", "v1alpha1", "Work")));

@@ -32,17 +32,25 @@ fn allows(role: &Value, cluster: &str) -> bool {
     };
     role["rules"].as_array().into_iter().flatten().any(|rule| {
         let names = rule["resourceNames"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let clusters = holds(&rule["apiGroups"], &["cluster.karmada.io"]) && holds(&rule["resources"], &["clusters/proxy", "*/proxy"]);
-        let search = holds(&rule["apiGroups"], &["search.karmada.io"]) && holds(&rule["resources"], &["proxying/proxy"]);
+        let clusters = holds(&rule["apiGroups"], &["cluster.karmada.io"])
+            && holds(&rule["resources"], &["clusters/proxy", "*/proxy"]);
+        let search =
+            holds(&rule["apiGroups"], &["search.karmada.io"]) && holds(&rule["resources"], &["proxying/proxy"]);
         (clusters && (names.is_empty() || names.iter().any(|name| name == cluster))) || search
     })
 }
 
 /// Everyone who may reach a cluster, from the roles and bindings of the instance.
 pub fn subjects(roles: &[Value], bindings: &[Value], cluster: &str) -> Subjects {
-    let allowed: BTreeSet<&str> = roles.iter().filter(|role| allows(role, cluster)).filter_map(|role| role["metadata"]["name"].as_str()).collect();
+    let allowed: BTreeSet<&str> = roles
+        .iter()
+        .filter(|role| allows(role, cluster))
+        .filter_map(|role| role["metadata"]["name"].as_str())
+        .collect();
     let mut found = Subjects::default();
-    for binding in bindings.iter().filter(|binding| binding["roleRef"]["name"].as_str().is_some_and(|name| allowed.contains(name))) {
+    for binding in
+        bindings.iter().filter(|binding| binding["roleRef"]["name"].as_str().is_some_and(|name| allowed.contains(name)))
+    {
         for subject in binding["subjects"].as_array().into_iter().flatten() {
             let name = subject["name"].as_str().unwrap_or_default().to_owned();
             match subject["kind"].as_str() {
@@ -51,7 +59,9 @@ pub fn subjects(roles: &[Value], bindings: &[Value], cluster: &str) -> Subjects 
                 Some("ServiceAccount") => {
                     let namespace = subject["namespace"].as_str().unwrap_or_default().to_owned();
                     // Their groups come with them.
-                    found.groups.extend(["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]);
+                    found
+                        .groups
+                        .extend(["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]);
                     found.accounts.entry(namespace).or_default().insert(name)
                 }
                 _ => false,
@@ -66,13 +76,18 @@ pub fn grants(subjects: &Subjects) -> [Value; 2] {
     let mut rules = Vec::new();
     let mut rule = |resource: &str, names: Vec<String>| {
         if !names.is_empty() {
-            rules.push(json!({"apiGroups": [""], "resources": [resource], "verbs": ["impersonate"], "resourceNames": names}));
+            rules.push(
+                json!({"apiGroups": [""], "resources": [resource], "verbs": ["impersonate"], "resourceNames": names}),
+            );
         }
     };
     rule("users", subjects.users.iter().cloned().collect());
     rule("groups", subjects.groups.iter().cloned().collect());
     // The verb is asked for accounts without their namespace too.
-    rule("serviceaccounts", subjects.accounts.values().flatten().cloned().collect::<BTreeSet<_>>().into_iter().collect());
+    rule(
+        "serviceaccounts",
+        subjects.accounts.values().flatten().cloned().collect::<BTreeSet<_>>().into_iter().collect(),
+    );
     let meta = json!({"name": names::IMPERSONATOR});
     [
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules}),
@@ -85,7 +100,9 @@ pub fn grants(subjects: &Subjects) -> [Value; 2] {
 /// Brings the grants in all members in line with the roles of the instance.
 pub async fn grant(core: Arc<Core>, _: ()) -> Again {
     let informers = core.informers();
-    let trees = |informer: &atoll_runtime::Informer| -> Vec<Value> { informer.cache.list().iter().map(atoll_runtime::Item::tree).collect() };
+    let trees = |informer: &atoll_runtime::Informer| -> Vec<Value> {
+        informer.cache.list().iter().map(atoll_runtime::Item::tree).collect()
+    };
     let (roles, bindings) = (trees(&informers.roles[0]), trees(&informers.roles[1]));
     for item in informers.clusters.cache.list() {
         let Ok(cluster) = item.decode::<Cluster>() else { continue };
@@ -108,8 +125,16 @@ async fn put(core: &Core, cluster: &str, manifest: Value) -> Result<(), Status> 
         work.metadata.resource_version = Some(item.revision.to_string());
         Some(work)
     });
-    let conflict = (atoll_api::words::annotation::CONFLICT_RESOLUTION.to_owned(), atoll_api::words::OVERWRITE.to_owned());
-    let draft = Draft { namespace, name, labels: BTreeMap::new(), annotations: BTreeMap::from([conflict]), suspended: false, preserve: None };
+    let conflict =
+        (atoll_api::words::annotation::CONFLICT_RESOLUTION.to_owned(), atoll_api::words::OVERWRITE.to_owned());
+    let draft = Draft {
+        namespace,
+        name,
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::from([conflict]),
+        suspended: false,
+        preserve: None,
+    };
     let template = manifest.clone();
     let built = finish(draft, manifest, &template, existing.as_ref(), fresh_id);
     render::put(core, existing.as_ref(), built).await
@@ -126,10 +151,12 @@ mod tests {
 
     #[test]
     fn only_those_who_may_use_the_proxy_are_named() {
-        let role = |name: &str, resources: Value, names: Value| {
-            json!({"metadata": {"name": name}, "rules": [{"apiGroups": ["cluster.karmada.io"], "resources": resources, "verbs": ["*"], "resourceNames": names}]})
-        };
-        let roles = [role("all", json!(["clusters/proxy"]), json!([])), role("one", json!(["clusters/proxy"]), json!(["m1"])), role("none", json!(["clusters"]), json!([]))];
+        let role = |name: &str, resources: Value, names: Value| json!({"metadata": {"name": name}, "rules": [{"apiGroups": ["cluster.karmada.io"], "resources": resources, "verbs": ["*"], "resourceNames": names}]});
+        let roles = [
+            role("all", json!(["clusters/proxy"]), json!([])),
+            role("one", json!(["clusters/proxy"]), json!(["m1"])),
+            role("none", json!(["clusters"]), json!([])),
+        ];
         let bind = |role: &str, subject: Value| json!({"roleRef": {"name": role}, "subjects": [subject]});
         let bindings = [
             bind("all", json!({"kind": "User", "name": "jane"})),

@@ -51,16 +51,22 @@ impl<'a> Source<'a> {
 /// Whether each cluster gets a part of the replicas rather than all.
 fn is_divided(spec: &ResourceBindingSpec) -> bool {
     let strategy = spec.placement.as_ref().and_then(|placement| placement.replica_scheduling.as_ref());
-    spec.replicas > 0 && strategy.is_some_and(|strategy| strategy.replica_scheduling_type == ReplicaSchedulingType::Divided)
+    spec.replicas > 0
+        && strategy.is_some_and(|strategy| strategy.replica_scheduling_type == ReplicaSchedulingType::Divided)
 }
 
 /// How the completions of a divided Job are shared: as its pods are.
 fn completions(template: &Value, spec: &ResourceBindingSpec) -> BTreeMap<String, i64> {
-    let Some(total) = template["spec"]["completions"].as_i64().filter(|_| template["kind"] == "Job" && is_divided(spec)) else {
+    let Some(total) =
+        template["spec"]["completions"].as_i64().filter(|_| template["kind"] == "Job" && is_divided(spec))
+    else {
         return BTreeMap::new();
     };
-    let parties: Vec<Party<'_>> =
-        spec.clusters.iter().map(|cluster| Party { name: &cluster.name, votes: cluster.replicas.into(), most: i64::MAX }).collect();
+    let parties: Vec<Party<'_>> = spec
+        .clusters
+        .iter()
+        .map(|cluster| Party { name: &cluster.name, votes: cluster.replicas.into(), most: i64::MAX })
+        .collect();
     let shares = divide(total, &parties, &spec.resource.uid);
     parties.iter().zip(shares).map(|(party, share)| (party.name.to_owned(), share)).collect()
 }
@@ -124,7 +130,13 @@ pub struct Draft {
 }
 
 /// Puts manifest and draft together.
-pub fn finish(draft: Draft, mut manifest: Value, template: &Value, existing: Option<&Work>, id: impl FnOnce() -> String) -> Work {
+pub fn finish(
+    draft: Draft,
+    mut manifest: Value,
+    template: &Value,
+    existing: Option<&Work>,
+    id: impl FnOnce() -> String,
+) -> Work {
     let mut work = existing.cloned().unwrap_or_default();
     work.status = None;
     let old_id = work.metadata.labels.as_ref().and_then(|labels| labels.get(label::WORK_ID).cloned());
@@ -166,7 +178,8 @@ fn mark(manifest: &mut Value, draft: &Draft, work_labels: &BTreeMap<String, Stri
     }
     annotations.insert(annotation::WORK_NAMESPACE.to_owned(), draft.namespace.as_str().into());
     annotations.insert(annotation::WORK_NAME.to_owned(), draft.name.as_str().into());
-    annotations.insert(annotation::TEMPLATE_UID.to_owned(), template["metadata"]["uid"].as_str().unwrap_or_default().into());
+    annotations
+        .insert(annotation::TEMPLATE_UID.to_owned(), template["metadata"]["uid"].as_str().unwrap_or_default().into());
     if let Some(generation) = template["metadata"]["generation"].as_i64() {
         annotations.insert(annotation::TEMPLATE_GENERATION.to_owned(), generation.to_string().into());
     }
@@ -197,7 +210,10 @@ fn conflict_resolution(template: &Value, binding: ConflictResolution) -> &'stati
 fn is_suspended(spec: &ResourceBindingSpec, cluster: &str) -> bool {
     spec.suspension.as_ref().is_some_and(|suspension| {
         suspension.dispatching == Some(true)
-            || suspension.dispatching_on_clusters.as_ref().is_some_and(|on| on.cluster_names.iter().any(|name| name == cluster))
+            || suspension
+                .dispatching_on_clusters
+                .as_ref()
+                .is_some_and(|on| on.cluster_names.iter().any(|name| name == cluster))
     })
 }
 
@@ -214,7 +230,10 @@ fn binding_annotations(binding: &Binding) -> Vec<(String, String)> {
 }
 
 fn note(applied: &Applied) -> BTreeMap<String, String> {
-    let lists = [(annotation::APPLIED_OVERRIDES, &applied.namespaced), (annotation::APPLIED_CLUSTER_OVERRIDES, &applied.cluster)];
+    let lists = [
+        (annotation::APPLIED_OVERRIDES, &applied.namespaced),
+        (annotation::APPLIED_CLUSTER_OVERRIDES, &applied.cluster),
+    ];
     let some = lists.into_iter().filter(|(_, list)| !list.is_empty());
     some.map(|(key, list)| (key.to_owned(), serde_json::to_string(list).unwrap_or_default())).collect()
 }
@@ -279,7 +298,10 @@ mod tests {
         let manifest = &work.spec.workload.manifests[0];
         assert_eq!(manifest["spec"]["replicas"], 3);
         let labels = &manifest["metadata"]["labels"];
-        assert_eq!(*labels, json!({"app": "web", label::MANAGED: "true", label::WORK_ID: "wid", label::BINDING_ID: "bid"}));
+        assert_eq!(
+            *labels,
+            json!({"app": "web", label::MANAGED: "true", label::WORK_ID: "wid", label::BINDING_ID: "bid"})
+        );
         let annotations = &manifest["metadata"]["annotations"];
         assert_eq!(annotations[annotation::TEMPLATE_UID], "tu");
         assert_eq!(annotations[annotation::TEMPLATE_GENERATION], "4");
@@ -292,18 +314,27 @@ mod tests {
 
     #[test]
     fn copies_keep_their_number_and_jobs_share_their_completions() {
-        let copied = binding("Deployment", json!({"spec": {"placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}}}));
+        let copied = binding(
+            "Deployment",
+            json!({"spec": {"placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}}}),
+        );
         let work = built(&template("Deployment", json!({"replicas": 5})), &copied, "m1");
         assert_eq!(work.spec.workload.manifests[0]["spec"]["replicas"], 5);
         let job = template("Job", json!({"parallelism": 5, "completions": 10}));
-        let shares: Vec<Value> = ["m1", "m2"].iter().map(|name| built(&job, &binding("Job", json!({})), name).spec.workload.manifests[0]["spec"].clone()).collect();
+        let shares: Vec<Value> = ["m1", "m2"]
+            .iter()
+            .map(|name| built(&job, &binding("Job", json!({})), name).spec.workload.manifests[0]["spec"].clone())
+            .collect();
         assert_eq!(shares, [json!({"parallelism": 2, "completions": 4}), json!({"parallelism": 3, "completions": 6})]);
     }
 
     #[test]
     fn suspension_preservation_and_conflicts_follow_the_binding() {
-        let held = binding("Deployment", json!({"spec": {
-            "suspension": {"dispatchingOnClusters": {"clusterNames": ["m1"]}}, "preserveResourcesOnDeletion": true, "conflictResolution": "Overwrite"}}));
+        let held = binding(
+            "Deployment",
+            json!({"spec": {
+            "suspension": {"dispatchingOnClusters": {"clusterNames": ["m1"]}}, "preserveResourcesOnDeletion": true, "conflictResolution": "Overwrite"}}),
+        );
         let deployment = template("Deployment", json!({}));
         let (one, two) = (built(&deployment, &held, "m1"), built(&deployment, &held, "m2"));
         assert_eq!((one.spec.suspend_dispatching, two.spec.suspend_dispatching), (Some(true), None));
@@ -326,10 +357,15 @@ mod tests {
 
     #[test]
     fn a_copy_that_takes_over_gets_the_state_of_the_failed_one() {
-        let moved = binding("Deployment", json!({"spec": {"gracefulEvictionTasks": [
-            {"fromCluster": "m3", "reason": "ApplicationFailure", "producer": "x", "clustersBeforeFailover": ["m2", "m3"], "preservedLabelState": {"job": "17"}}]}}));
+        let moved = binding(
+            "Deployment",
+            json!({"spec": {"gracefulEvictionTasks": [
+            {"fromCluster": "m3", "reason": "ApplicationFailure", "producer": "x", "clustersBeforeFailover": ["m2", "m3"], "preservedLabelState": {"job": "17"}}]}}),
+        );
         let deployment = template("Deployment", json!({}));
-        let label = |cluster: &str| built(&deployment, &moved, cluster).spec.workload.manifests[0]["metadata"]["labels"]["job"].clone();
+        let label = |cluster: &str| {
+            built(&deployment, &moved, cluster).spec.workload.manifests[0]["metadata"]["labels"]["job"].clone()
+        };
         assert_eq!((label("m1"), label("m2")), (json!("17"), Value::Null));
     }
 }

@@ -43,7 +43,11 @@ async fn what_a_template_refers_to_goes_along_and_leaves_with_it() {
     // The map may come later than the one that needs it.
     world.instance.create(&core("configmaps"), NS, &config_map("settings", json!({"k": "1"}))).await.unwrap();
     world.in_member("m1", &core("configmaps"), "settings", |map| map["data"]["k"] == "1").await;
-    world.instance.patch(&core("configmaps"), NS, "settings", "", Patch::Merge, &json!({"data": {"k": "2"}})).await.unwrap();
+    world
+        .instance
+        .patch(&core("configmaps"), NS, "settings", "", Patch::Merge, &json!({"data": {"k": "2"}}))
+        .await
+        .unwrap();
     world.in_member("m1", &core("configmaps"), "settings", |map| map["data"]["k"] == "2").await;
     assert!(world.member("m2").get_opt(&core("configmaps"), NS, "settings").await.unwrap().is_none());
     world.instance.patch(&policies(), NS, "p", "", Patch::Merge, &json!({"spec": only(&["m2"])})).await.unwrap();
@@ -51,8 +55,15 @@ async fn what_a_template_refers_to_goes_along_and_leaves_with_it() {
     world.not_in_member("m1", &core("configmaps"), "settings").await;
     world.instance.delete(&deployments(), NS, "web", &Value::Null).await.unwrap();
     world.not_in_member("m2", &core("configmaps"), "settings").await;
-    world.eventually("no binding of the map is left", async || world.instance.get_opt(&bindings(), NS, "settings-configmap").await.unwrap().is_none()).await;
-    assert!(world.instance.get_opt(&core("configmaps"), NS, "settings").await.unwrap().is_some(), "the template itself stays");
+    world
+        .eventually("no binding of the map is left", async || {
+            world.instance.get_opt(&bindings(), NS, "settings-configmap").await.unwrap().is_none()
+        })
+        .await;
+    assert!(
+        world.instance.get_opt(&core("configmaps"), NS, "settings").await.unwrap().is_some(),
+        "the template itself stays"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,7 +80,11 @@ async fn a_lazy_policy_waits_for_a_change_of_the_template() {
     world.in_member("m1", &deployments(), "late", |_| true).await;
     assert!(targets(&world, "early-deployment").await.is_empty(), "what was there before waits");
     world.instance.patch(&policies(), NS, "p", "", Patch::Merge, &json!({"spec": lazy(&["m2"])})).await.unwrap();
-    world.instance.patch(&deployments(), NS, "early", "", Patch::Merge, &json!({"metadata": {"labels": {"x": "y"}}})).await.unwrap();
+    world
+        .instance
+        .patch(&deployments(), NS, "early", "", Patch::Merge, &json!({"metadata": {"labels": {"x": "y"}}}))
+        .await
+        .unwrap();
     world.in_member("m2", &deployments(), "early", |_| true).await;
     assert_eq!(targets(&world, "late-deployment").await, ["m1"], "untouched templates stay where they are");
 }
@@ -77,13 +92,24 @@ async fn a_lazy_policy_waits_for_a_change_of_the_template() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_policy_sends_nothing_until_it_is_resumed() {
     let world = World::start(2).await;
-    world.instance.create(&policies(), NS, &policy("p", json!({"suspension": {"dispatchingOnClusters": {"clusterNames": ["m2"]}}}))).await.unwrap();
+    world
+        .instance
+        .create(
+            &policies(),
+            NS,
+            &policy("p", json!({"suspension": {"dispatchingOnClusters": {"clusterNames": ["m2"]}}})),
+        )
+        .await
+        .unwrap();
     world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
     world.in_member("m1", &deployments(), "web", |_| true).await;
     world
         .eventually("the work says it is held back", async || {
             let works = world.instance.list(&support::works(), Some("karmada-es-m2"), "").await.unwrap().items;
-            works.iter().flat_map(|work| work["status"]["conditions"].as_array().into_iter().flatten()).any(|c| c["type"] == "Dispatching" && c["status"] == "False")
+            works
+                .iter()
+                .flat_map(|work| work["status"]["conditions"].as_array().into_iter().flatten())
+                .any(|c| c["type"] == "Dispatching" && c["status"] == "False")
         })
         .await;
     assert!(world.member("m2").get_opt(&deployments(), NS, "web").await.unwrap().is_none());
@@ -120,7 +146,11 @@ async fn a_better_policy_takes_over_only_if_it_says_so() {
     world.instance.create(&deployments(), NS, &deployment("other", 1)).await.unwrap();
     world.in_member("m1", &deployments(), "other", |_| true).await;
     assert_eq!(targets(&world, "web-deployment").await, ["m1"], "a claim stays");
-    world.instance.patch(&policies(), NS, "high", "", Patch::Merge, &json!({"spec": {"preemption": "Always"}})).await.unwrap();
+    world
+        .instance
+        .patch(&policies(), NS, "high", "", Patch::Merge, &json!({"spec": {"preemption": "Always"}}))
+        .await
+        .unwrap();
     world.in_member("m2", &deployments(), "web", |_| true).await;
     world.not_in_member("m1", &deployments(), "web").await;
 }
@@ -143,14 +173,18 @@ async fn with_failover(members: usize) -> World {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_untolerated_taint_moves_a_workload_and_the_old_copy_waits_for_the_new() {
     let world = with_failover(2).await;
-    let spread = json!({"placement": {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]}});
+    let spread =
+        json!({"placement": {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]}});
     world.instance.create(&policies(), NS, &policy("p", spread)).await.unwrap();
     world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
     world.in_member("m1", &deployments(), "web", |_| true).await;
     let taint = json!({"spec": {"taints": [{"key": "broken", "effect": "NoExecute"}]}});
     world.instance.patch(&clusters(), None, "m1", "", Patch::Merge, &taint).await.unwrap();
     world.in_member("m2", &deployments(), "web", |_| true).await;
-    assert!(world.member("m1").get_opt(&deployments(), NS, "web").await.unwrap().is_some(), "the old copy stays until the new one is well");
+    assert!(
+        world.member("m1").get_opt(&deployments(), NS, "web").await.unwrap().is_some(),
+        "the old copy stays until the new one is well"
+    );
     let binding = world.instance.get(&bindings(), NS, "web-deployment").await.unwrap();
     assert_eq!(binding["spec"]["gracefulEvictionTasks"][0]["reason"], "TaintUntolerated");
     report(&world, "m2", "web", 1).await;
@@ -179,7 +213,18 @@ async fn an_unhealthy_application_moves_with_its_state() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebalancer_asks_for_a_new_decision() {
     let world = World::start(2).await;
-    world.instance.patch(&clusters(), None, "m1", "", Patch::Merge, &json!({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}})).await.unwrap();
+    world
+        .instance
+        .patch(
+            &clusters(),
+            None,
+            "m1",
+            "",
+            Patch::Merge,
+            &json!({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}),
+        )
+        .await
+        .unwrap();
     let weights = json!({"placement": {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}}});
     world.instance.create(&policies(), NS, &policy("p", weights)).await.unwrap();
     world.instance.create(&deployments(), NS, &deployment("web", 4)).await.unwrap();
@@ -192,7 +237,11 @@ async fn a_rebalancer_asks_for_a_new_decision() {
     world.instance.create(&gvr, None, &rebalancer).await.unwrap();
     world.in_member("m1", &deployments(), "web", |copy| copy["spec"]["replicas"] == 2).await;
     world.in_member("m2", &deployments(), "web", |copy| copy["spec"]["replicas"] == 2).await;
-    world.eventually("the request goes after its time", async || world.instance.get_opt(&gvr, None, "again").await.unwrap().is_none()).await;
+    world
+        .eventually("the request goes after its time", async || {
+            world.instance.get_opt(&gvr, None, "again").await.unwrap().is_none()
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -242,7 +291,11 @@ async fn a_customisation_teaches_a_new_kind() {
         world
             .eventually("the members are known to serve the kind", async || {
                 let cluster = world.instance.get(&clusters(), None, name).await.unwrap();
-                cluster["status"]["apiEnablements"].as_array().unwrap().iter().any(|group| group["groupVersion"] == "example.io/v1")
+                cluster["status"]["apiEnablements"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .any(|group| group["groupVersion"] == "example.io/v1")
             })
             .await;
     }
@@ -251,19 +304,34 @@ async fn a_customisation_teaches_a_new_kind() {
             "replicaResource": {"luaScript": "function GetReplicas(obj) return obj.spec.teeth, nil end"},
             "replicaRevision": {"luaScript": "function ReviseReplica(obj, n) obj.spec.teeth = n return obj end"},
             "statusAggregation": {"luaScript": "function AggregateStatus(obj, items) local n = 0 for i = 1, #items do n = n + items[i].status.turns end obj.status = {turns = n} return obj end"}}}});
-    world.instance.create(&Gvr::new("config.karmada.io", "v1alpha1", "resourceinterpretercustomizations"), None, &custom).await.unwrap();
-    let rule = policy("p", json!({"resourceSelectors": [{"apiVersion": "example.io/v1", "kind": "Gear"}],
+    world
+        .instance
+        .create(&Gvr::new("config.karmada.io", "v1alpha1", "resourceinterpretercustomizations"), None, &custom)
+        .await
+        .unwrap();
+    let rule = policy(
+        "p",
+        json!({"resourceSelectors": [{"apiVersion": "example.io/v1", "kind": "Gear"}],
         "placement": {"replicaScheduling": {"replicaSchedulingType": "Divided", "weightPreference": {"staticWeightList": [
-            {"targetCluster": {"clusterNames": ["m1"]}, "weight": 1}, {"targetCluster": {"clusterNames": ["m2"]}, "weight": 3}]}}}}));
+            {"targetCluster": {"clusterNames": ["m1"]}, "weight": 1}, {"targetCluster": {"clusterNames": ["m2"]}, "weight": 3}]}}}}),
+    );
     world.instance.create(&policies(), NS, &rule).await.unwrap();
     let gears = Gvr::new("example.io", "v1", "gears");
     let gear = json!({"apiVersion": "example.io/v1", "kind": "Gear", "metadata": {"name": "g", "namespace": "default"}, "spec": {"teeth": 8}});
     world.instance.create(&gears, NS, &gear).await.unwrap();
     for (member, teeth) in [("m1", 2), ("m2", 6)] {
         world.in_member(member, &gears, "g", |gear| gear["spec"]["teeth"] == teeth).await;
-        world.member(member).patch(&gears, NS, "g", "status", Patch::Merge, &json!({"status": {"turns": teeth}})).await.unwrap();
+        world
+            .member(member)
+            .patch(&gears, NS, "g", "status", Patch::Merge, &json!({"status": {"turns": teeth}}))
+            .await
+            .unwrap();
     }
-    world.eventually("the template adds up", async || world.instance.get(&gears, NS, "g").await.unwrap()["status"]["turns"] == 8).await;
+    world
+        .eventually("the template adds up", async || {
+            world.instance.get(&gears, NS, "g").await.unwrap()["status"]["turns"] == 8
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -292,8 +360,16 @@ async fn a_member_that_pulls_is_served_by_its_agent_and_silence_deletes_nothing(
     world
         .eventually("silence is noticed", async || {
             let cluster = world.instance.get(&clusters(), None, "m1").await.unwrap();
-            cluster["status"]["conditions"].as_array().into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "Unknown")
-                && cluster["spec"]["taints"].as_array().into_iter().flatten().any(|taint| taint["key"] == "cluster.karmada.io/unreachable")
+            cluster["status"]["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|c| c["type"] == "Ready" && c["status"] == "Unknown")
+                && cluster["spec"]["taints"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .any(|taint| taint["key"] == "cluster.karmada.io/unreachable")
         })
         .await;
     assert_eq!(targets(&world, "web-deployment").await, ["m1"]);

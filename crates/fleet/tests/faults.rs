@@ -87,7 +87,10 @@ async fn run(world: &mut World, named: &[(String, Endpoint)]) {
 /// What a member holds of ours, as name → data.
 async fn held(member: &Endpoint) -> BTreeMap<String, Value> {
     let list = member.list(&core("configmaps"), NS, "labelSelector=karmada.io%2Fmanaged%3Dtrue").await.unwrap();
-    list.items.into_iter().map(|map| (map["metadata"]["name"].as_str().unwrap().to_owned(), map["data"].clone())).collect()
+    list.items
+        .into_iter()
+        .map(|map| (map["metadata"]["name"].as_str().unwrap().to_owned(), map["data"].clone()))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,7 +127,11 @@ async fn after_many_random_faults_members_hold_exactly_what_policies_say() {
                 expected.remove(&name);
             }
             (_, true) => {
-                world.instance.patch(&core("configmaps"), NS, &name, "", Patch::Merge, &json!({"data": data})).await.unwrap();
+                world
+                    .instance
+                    .patch(&core("configmaps"), NS, &name, "", Patch::Merge, &json!({"data": data}))
+                    .await
+                    .unwrap();
                 expected.insert(name, data);
             }
             (_, false) => {
@@ -146,7 +153,11 @@ async fn after_many_random_faults_members_hold_exactly_what_policies_say() {
     ways.iter().for_each(|way| way.rate.store(0, Ordering::Relaxed));
     for name in ["m1", "m2", "m3"] {
         let member = world.member(name);
-        world.eventually(&format!("{name} holds what policies say (seed {seed})"), async || held(member).await == expected).await;
+        world
+            .eventually(&format!("{name} holds what policies say (seed {seed})"), async || {
+                held(member).await == expected
+            })
+            .await;
         let copy = member.get(&core("configmaps"), NS, "keeper").await.unwrap();
         assert_eq!(copy["metadata"]["uid"], uids[name], "what nobody changed was never deleted");
     }
@@ -173,9 +184,12 @@ async fn a_member_that_dies_delays_nobody_and_loses_nothing() {
     world.in_member("m2", &deployments(), "during", |_| true).await;
     world
         .eventually("the trouble with m1 is told", async || {
-            let binding = world.instance.get_opt(&bindings(), NS, "during-deployment").await.unwrap().unwrap_or_default();
+            let binding =
+                world.instance.get_opt(&bindings(), NS, "during-deployment").await.unwrap().unwrap_or_default();
             let items = binding["status"]["aggregatedStatus"].as_array().cloned().unwrap_or_default();
-            items.iter().any(|item| item["clusterName"] == "m1" && item["appliedMessage"].as_str().is_some_and(|text| text.contains("lost")))
+            items.iter().any(|item| {
+                item["clusterName"] == "m1" && item["appliedMessage"].as_str().is_some_and(|text| text.contains("lost"))
+            })
         })
         .await;
     // A template that is deleted meanwhile is removed there too, once the member is back.
@@ -209,9 +223,16 @@ async fn a_dead_member_can_be_removed() {
     world
         .eventually("the member is known to be gone", async || {
             let cluster = world.instance.get(&clusters(), None, "m1").await.unwrap();
-            cluster["status"]["conditions"].as_array().into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "False")
+            cluster["status"]["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|c| c["type"] == "Ready" && c["status"] == "False")
         })
         .await;
     atoll_fleet::unjoin(&world.instance, None, "m1", Duration::from_secs(20)).await.unwrap();
-    assert!(world.member("m1").get_opt(&deployments(), NS, "web").await.unwrap().is_some(), "what cannot be reached stays");
+    assert!(
+        world.member("m1").get_opt(&deployments(), NS, "web").await.unwrap().is_some(),
+        "what cannot be reached stays"
+    );
 }

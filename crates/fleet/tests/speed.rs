@@ -36,9 +36,15 @@ async fn copies_reach_three_members_fast() {
     let begin = Instant::now();
     let create = |index: usize| {
         let instance = world.instance.clone();
-        async move { instance.create(&deployments(), Some("default"), &deployment(&format!("many-{index}"), 1)).await.unwrap() }
+        async move {
+            instance.create(&deployments(), Some("default"), &deployment(&format!("many-{index}"), 1)).await.unwrap()
+        }
     };
-    futures::StreamExt::collect::<Vec<_>>(futures::StreamExt::buffer_unordered(futures::stream::iter((0..count).map(create)), 16)).await;
+    futures::StreamExt::collect::<Vec<_>>(futures::StreamExt::buffer_unordered(
+        futures::stream::iter((0..count).map(create)),
+        16,
+    ))
+    .await;
     let created = begin.elapsed();
     for member in ["m1", "m2", "m3"] {
         loop {

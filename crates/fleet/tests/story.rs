@@ -29,11 +29,14 @@ async fn a_deployment_reaches_every_member_and_its_status_comes_back() {
     world
         .eventually("the template shows nine ready replicas", async || {
             let template = world.instance.get(&deployments(), NS, "web").await.unwrap();
-            template["status"]["readyReplicas"] == 9 && template["status"]["observedGeneration"] == template["metadata"]["generation"]
+            template["status"]["readyReplicas"] == 9
+                && template["status"]["observedGeneration"] == template["metadata"]["generation"]
         })
         .await;
     let binding = world.instance.get(&bindings(), NS, "web-deployment").await.unwrap();
-    let condition = |kind: &str| binding["status"]["conditions"].as_array().unwrap().iter().find(|c| c["type"] == kind).unwrap().clone();
+    let condition = |kind: &str| {
+        binding["status"]["conditions"].as_array().unwrap().iter().find(|c| c["type"] == kind).unwrap().clone()
+    };
     assert_eq!(condition("Scheduled")["status"], "True");
     assert_eq!(condition("FullyApplied")["status"], "True");
     assert_eq!(binding["status"]["schedulerObservedGeneration"], binding["metadata"]["generation"]);
@@ -103,7 +106,11 @@ async fn an_object_that_is_not_ours_is_left_alone_unless_we_may_take_it() {
         .await;
     let copy = world.member("m1").get(&deployments(), NS, "web").await.unwrap();
     assert_eq!(copy["spec"]["replicas"], 1);
-    world.instance.patch(&policies(), NS, "p", "", Patch::Merge, &json!({"spec": {"conflictResolution": "Overwrite"}})).await.unwrap();
+    world
+        .instance
+        .patch(&policies(), NS, "p", "", Patch::Merge, &json!({"spec": {"conflictResolution": "Overwrite"}}))
+        .await
+        .unwrap();
     let copy = world.in_member("m1", &deployments(), "web", |copy| copy["spec"]["replicas"] == 3).await;
     assert_eq!(copy["spec"]["template"]["spec"]["containers"][0]["image"], "nginx:1");
 }
@@ -117,7 +124,11 @@ async fn deletions_follow_the_template_or_stop_where_they_are_told_to() {
     for member in ["m1", "m2"] {
         world.not_in_member(member, &deployments(), "web").await;
     }
-    world.eventually("no binding is left", async || world.instance.get_opt(&bindings(), NS, "web-deployment").await.unwrap().is_none()).await;
+    world
+        .eventually("no binding is left", async || {
+            world.instance.get_opt(&bindings(), NS, "web-deployment").await.unwrap().is_none()
+        })
+        .await;
     let left = world.instance.list(&works(), None, "").await.unwrap();
     assert!(left.items.iter().all(|work| work["spec"]["workload"]["manifests"][0]["kind"] != "Deployment"));
 
@@ -132,7 +143,11 @@ async fn deletions_follow_the_template_or_stop_where_they_are_told_to() {
         })
         .await;
     world.instance.delete(&deployments(), NS, "kept", &Value::Null).await.unwrap();
-    world.eventually("no binding is left", async || world.instance.get_opt(&bindings(), NS, "kept-deployment").await.unwrap().is_none()).await;
+    world
+        .eventually("no binding is left", async || {
+            world.instance.get_opt(&bindings(), NS, "kept-deployment").await.unwrap().is_none()
+        })
+        .await;
     let kept = world.member("m1").get(&deployments(), NS, "kept").await.unwrap();
     assert!(kept["metadata"]["labels"].get("karmada.io/managed").is_none());
 }
@@ -143,7 +158,11 @@ async fn a_policy_that_goes_leaves_everything_in_place() {
     spread(&world).await;
     world.in_member("m1", &deployments(), "web", |_| true).await;
     world.instance.delete(&policies(), NS, "p", &Value::Null).await.unwrap();
-    world.eventually("the policy is gone", async || world.instance.get_opt(&policies(), NS, "p").await.unwrap().is_none()).await;
+    world
+        .eventually("the policy is gone", async || {
+            world.instance.get_opt(&policies(), NS, "p").await.unwrap().is_none()
+        })
+        .await;
     let template = world.instance.get(&deployments(), NS, "web").await.unwrap();
     assert!(template["metadata"]["labels"].get("propagationpolicy.karmada.io/permanent-id").is_none());
     let binding = world.instance.get(&bindings(), NS, "web-deployment").await.unwrap();
@@ -154,7 +173,8 @@ async fn a_policy_that_goes_leaves_everything_in_place() {
 #[tokio::test(flavor = "multi_thread")]
 async fn namespaces_are_made_in_members_before_what_is_in_them() {
     let world = World::start(1).await;
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "a"}}});
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "a"}}});
     world.instance.create(&core("namespaces"), None, &namespace).await.unwrap();
     let mut map = config_map("settings", json!({"k": "v"}));
     map["metadata"]["namespace"] = "shop".into();
@@ -182,7 +202,11 @@ async fn a_restart_changes_nothing_and_catches_up() {
     world
         .eventually("all is applied", async || {
             let binding = world.instance.get(&bindings(), NS, "web-deployment").await.unwrap();
-            binding["status"]["conditions"].as_array().into_iter().flatten().any(|c| c["type"] == "FullyApplied" && c["status"] == "True")
+            binding["status"]["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|c| c["type"] == "FullyApplied" && c["status"] == "True")
         })
         .await;
     world.crash();
@@ -191,7 +215,10 @@ async fn a_restart_changes_nothing_and_catches_up() {
     world.run(|_| {}).await;
     world.in_member("m2", &deployments(), "late", |_| true).await;
     let after = world.member("m1").get(&deployments(), NS, "web").await.unwrap();
-    assert_eq!(after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"], "nothing was written again");
+    assert_eq!(
+        after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"],
+        "nothing was written again"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -219,7 +246,8 @@ async fn a_member_is_reached_through_the_instance_under_the_callers_name() {
     let path = "/apis/cluster.karmada.io/v1alpha1/clusters/m1/proxy/api/v1/namespaces";
     let list = world.instance.get_path(path).await.unwrap();
     assert!(list["items"].as_array().unwrap().iter().any(|namespace| namespace["metadata"]["name"] == "kube-system"));
-    let absent = world.instance.get_path("/apis/cluster.karmada.io/v1alpha1/clusters/none/proxy/api").await.unwrap_err();
+    let absent =
+        world.instance.get_path("/apis/cluster.karmada.io/v1alpha1/clusters/none/proxy/api").await.unwrap_err();
     assert_eq!(absent.code, 404);
 }
 
@@ -232,7 +260,8 @@ async fn the_way_of_a_template_can_be_told_and_moves_are_planned() {
     let lone = atoll_fleet::why::trace(&world.instance, "deployment", "default", "web").await.unwrap();
     assert!(lone.obstacle.as_deref().unwrap().contains("No policy selects"), "{lone}");
     let only = json!({"placement": {"clusterAffinity": {"clusterNames": ["m1"]}}});
-    let moves = atoll_fleet::plan::plan(&world.instance, &policy("p", only.clone()), jiff::Timestamp::now()).await.unwrap();
+    let moves =
+        atoll_fleet::plan::plan(&world.instance, &policy("p", only.clone()), jiff::Timestamp::now()).await.unwrap();
     assert_eq!(moves.len(), 1);
     assert_eq!(moves[0].to_string(), "Deployment default/web: m1 new→2");
     world.instance.create(&policies(), NS, &policy("p", only)).await.unwrap();

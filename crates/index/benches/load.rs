@@ -48,9 +48,11 @@ async fn measure(index: &Index, what: &str, rounds: usize, query: impl Fn(usize)
 async fn main() {
     let pods: usize = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(100_000);
     let directory = tempfile::tempdir().unwrap();
-    let choice = std::env::var("ATOLL_TEST_POSTGRES").map_or_else(|_| Choice::Sqlite(directory.path().join("index.db")), Choice::Postgres);
+    let choice = std::env::var("ATOLL_TEST_POSTGRES")
+        .map_or_else(|_| Choice::Sqlite(directory.path().join("index.db")), Choice::Postgres);
     let index = Index::open(&choice).await.unwrap();
-    let objects: Vec<Vec<Value>> = (0..MEMBERS).map(|member| (0..pods / MEMBERS).map(|number| pod(member, number)).collect()).collect();
+    let objects: Vec<Vec<Value>> =
+        (0..MEMBERS).map(|member| (0..pods / MEMBERS).map(|number| pod(member, number)).collect()).collect();
     let start = Instant::now();
     for (member, objects) in objects.into_iter().enumerate() {
         index.put(&format!("fleet/m{member}"), "", "v1", "pods", true, objects).await.unwrap();
@@ -60,11 +62,30 @@ async fn main() {
     let all = || Query { resources: vec![ResourceName::new("", "pods")], ..Query::default() };
     measure(&index, "one member, whole list", 10, |_| Query::of("fleet/m3", "", "pods")).await;
     measure(&index, "first page of 500", 200, |_| Query { limit: Some(500), ..all() }).await;
-    measure(&index, "newest 50 of all", 20, |_| Query { limit: Some(50), sort: vec![Sort { column: Column::Created, descending: true }], ..all() }).await;
-    measure(&index, "by label, page of 100", 200, |n| Query { labels: LabelSelector::parse(&format!("app=app-{}", n % 500)).unwrap(), limit: Some(100), ..all() }).await;
-    measure(&index, "by owner", 200, |n| Query { owner: Some(OwnerOf { uid: Some(format!("3-rs-{n}")), ..OwnerOf::default() }), ..all() }).await;
+    measure(&index, "newest 50 of all", 20, |_| Query {
+        limit: Some(50),
+        sort: vec![Sort { column: Column::Created, descending: true }],
+        ..all()
+    })
+    .await;
+    measure(&index, "by label, page of 100", 200, |n| Query {
+        labels: LabelSelector::parse(&format!("app=app-{}", n % 500)).unwrap(),
+        limit: Some(100),
+        ..all()
+    })
+    .await;
+    measure(&index, "by owner", 200, |n| Query {
+        owner: Some(OwnerOf { uid: Some(format!("3-rs-{n}")), ..OwnerOf::default() }),
+        ..all()
+    })
+    .await;
     measure(&index, "by name", 200, |n| Query { names: vec![format!("web-{n}-{}", n * 10)], ..all() }).await;
-    measure(&index, "by part of a name, page of 100", 50, |n| Query { fuzzy: vec![format!("-{n}3")], limit: Some(100), ..all() }).await;
+    measure(&index, "by part of a name, page of 100", 50, |n| Query {
+        fuzzy: vec![format!("-{n}3")],
+        limit: Some(100),
+        ..all()
+    })
+    .await;
     let shelf = index.shelf("fleet/m0", "", "pods").unwrap();
     let mut times = Vec::new();
     for round in 0..200 {

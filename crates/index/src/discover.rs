@@ -8,8 +8,12 @@ use crate::shelf::ShelfKey;
 use crate::store::Label;
 
 /// Resources that change all the time and that nobody searches for, or that repeat another.
-const LEFT_OUT: [(&str, &str); 4] =
-    [("coordination.k8s.io", "leases"), ("events.k8s.io", "events"), ("", "componentstatuses"), ("discovery.k8s.io", "endpointslices")];
+const LEFT_OUT: [(&str, &str); 4] = [
+    ("coordination.k8s.io", "leases"),
+    ("events.k8s.io", "events"),
+    ("", "componentstatuses"),
+    ("discovery.k8s.io", "endpointslices"),
+];
 
 /// The resources of a source that can be followed, each in the preferred version of its group.
 pub async fn discover(endpoint: &Endpoint, source: &str) -> Result<Vec<Label>, Status> {

@@ -42,7 +42,9 @@ pub fn steps(path: &str) -> Result<Vec<String>, Status> {
         }
     }
     // A quote or backslash has no spelling in a JSON path of the store.
-    if found.is_empty() || found.iter().any(|step| step.is_empty() || step.contains(['"', '\\']) || step.contains(char::is_control)) {
+    if found.is_empty()
+        || found.iter().any(|step| step.is_empty() || step.contains(['"', '\\']) || step.contains(char::is_control))
+    {
         return Err(wrong());
     }
     Ok(found)

@@ -97,7 +97,12 @@ impl Following {
         }
     }
 
-    async fn look(&self, running: &mut HashMap<ShelfKey, Running>, definitions: &Arc<Notify>, reads: &Arc<Semaphore>) -> Result<(), Status> {
+    async fn look(
+        &self,
+        running: &mut HashMap<ShelfKey, Running>,
+        definitions: &Arc<Notify>,
+        reads: &Arc<Semaphore>,
+    ) -> Result<(), Status> {
         let labels = discover(&self.source.endpoint, &self.source.name).await?;
         let wanted: Vec<Label> = labels.into_iter().filter(|label| self.resources.wants(label)).collect();
         let known = self.index.shelves().of_source(&self.source.name);

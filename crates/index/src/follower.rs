@@ -145,7 +145,10 @@ impl Follower {
 
     /// Revisions of what the store has.
     async fn known(&self) -> Result<HashMap<(String, String), String>, Status> {
-        let mut statement = Statement::new(self.store.dialect(), "SELECT o.namespace, o.name, o.revision FROM objects o WHERE o.shelf = ");
+        let mut statement = Statement::new(
+            self.store.dialect(),
+            "SELECT o.namespace, o.name, o.revision FROM objects o WHERE o.shelf = ",
+        );
         statement.int(self.shelf.id);
         let rows = self.store.select(statement).await?;
         Ok(rows

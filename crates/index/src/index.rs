@@ -52,7 +52,16 @@ impl Index {
         }
         let (events, _) = broadcast::channel(LIVE);
         let writer = writer::start(store.clone(), shelves.clone(), events.clone());
-        Ok(Self { inner: Arc::new(Inner { store, shelves, writer, events, sources: Mutex::default(), discovered: Mutex::default() }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                store,
+                shelves,
+                writer,
+                events,
+                sources: Mutex::default(),
+                discovered: Mutex::default(),
+            }),
+        })
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -96,7 +105,6 @@ impl Index {
             }
         });
     }
-
 
     /// Stops following a source and forgets what came from it.
     pub async fn unfollow(&self, name: &str) {
@@ -150,9 +158,19 @@ impl Index {
     }
 
     /// Waits until a write can be found: the shelf has reached its revision.
-    pub async fn wait_for(&self, source: &str, group: &str, resource: &str, revision: &str, patience: Duration) -> Result<(), Status> {
-        let late = || Status::timeout(format!("the index of {source} has not reached revision {revision} of {resource}"), 1);
-        let wanted: u64 = revision.parse().map_err(|_| Status::bad_request(format!("{revision:?} is not a revision that can be waited for")))?;
+    pub async fn wait_for(
+        &self,
+        source: &str,
+        group: &str,
+        resource: &str,
+        revision: &str,
+        patience: Duration,
+    ) -> Result<(), Status> {
+        let late =
+            || Status::timeout(format!("the index of {source} has not reached revision {revision} of {resource}"), 1);
+        let wanted: u64 = revision
+            .parse()
+            .map_err(|_| Status::bad_request(format!("{revision:?} is not a revision that can be waited for")))?;
         let reached = async {
             loop {
                 if let Some(shelf) = self.shelf(source, group, resource) {
@@ -194,13 +212,24 @@ impl Index {
     }
 
     /// Puts objects of a source in directly, for imports and tests.
-    pub async fn put(&self, source: &str, group: &str, version: &str, resource: &str, namespaced: bool, objects: Vec<Value>) -> Result<(), Status> {
+    pub async fn put(
+        &self,
+        source: &str,
+        group: &str,
+        version: &str,
+        resource: &str,
+        namespaced: bool,
+        objects: Vec<Value>,
+    ) -> Result<(), Status> {
         let kind = objects.first().and_then(|object| object["kind"].as_str()).unwrap_or_default().to_owned();
         let key = ShelfKey { source: source.into(), group: group.into(), resource: resource.into() };
         let shelf = self.ensure_shelf(Label { key, version: version.into(), kind, namespaced }).await?;
         for object in objects {
             if let Some(row) = Row::of(object) {
-                self.writer().send(Message::Found(shelf.clone(), row)).await.map_err(|_| Status::unavailable("the index is closing"))?;
+                self.writer()
+                    .send(Message::Found(shelf.clone(), row))
+                    .await
+                    .map_err(|_| Status::unavailable("the index is closing"))?;
             }
         }
         let synced = Message::Synced(shelf.clone(), shelf.applied.borrow().text.clone());

@@ -51,7 +51,8 @@ impl Index {
         let events = self.events().subscribe();
         let page = self.query(&query, &*rights).await?;
         let shown = page.items.iter().map(|item| (item.shelf.id, item.namespace.clone(), item.name.clone())).collect();
-        let allowed = page.items.iter().map(|item| ((item.shelf.id, item.namespace.clone()), item.shelf.clone())).collect();
+        let allowed =
+            page.items.iter().map(|item| ((item.shelf.id, item.namespace.clone()), item.shelf.clone())).collect();
         let mut check = tokio::time::interval(CHECK);
         check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         Ok((page, Live { query, rights, index: self.clone(), events, shown, allowed, check }))

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use atoll_meta::selector::{FieldTerm, Operator};
 use atoll_meta::Status;
+use atoll_meta::selector::{FieldTerm, Operator};
 
 use crate::field;
 use crate::query::{Column, Facet, Query, Sort};
@@ -61,7 +61,13 @@ impl Plan<'_> {
     }
 
     /// A page of one shelf, in the order of namespace and name; `after` is where the last page ended.
-    pub fn shelf_page(&self, visible: &Visible, after: Option<(&str, &str)>, limit: usize, offset: usize) -> Result<Statement, Status> {
+    pub fn shelf_page(
+        &self,
+        visible: &Visible,
+        after: Option<(&str, &str)>,
+        limit: usize,
+        offset: usize,
+    ) -> Result<Statement, Status> {
         let mut s = Statement::new(self.dialect, "SELECT ");
         s.push(COLUMNS);
         let driven = self.is_driven();
@@ -96,7 +102,10 @@ impl Plan<'_> {
 
     /// Numbers of rows by shelf; `behind_token` counts only what follows the page.
     pub fn count(&self, visible: &[Visible], behind_token: Option<&Token>) -> Result<Statement, Status> {
-        let mut s = Statement::new(self.dialect, "SELECT o.shelf, count(*) FROM objects o JOIN shelves s ON s.id = o.shelf WHERE ");
+        let mut s = Statement::new(
+            self.dialect,
+            "SELECT o.shelf, count(*) FROM objects o JOIN shelves s ON s.id = o.shelf WHERE ",
+        );
         self.conditions(&mut s, visible)?;
         if let Some(token) = behind_token {
             s.push(" AND (");

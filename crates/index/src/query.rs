@@ -4,9 +4,9 @@ use atoll_meta::Status;
 use atoll_meta::selector::{FieldSelector, LabelSelector};
 use jiff::Timestamp;
 
+use crate::field;
 use crate::row::Row;
 use crate::shelf::Shelf;
-use crate::field;
 
 /// A resource by name; without a group, in any group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -176,8 +176,10 @@ impl Query {
         use std::hash::{Hash as _, Hasher as _};
         // Tokens are short-lived and only ever compared within one version of this program.
         let mut hasher = std::hash::DefaultHasher::new();
-        (&self.sources, self.hidden, &self.resources, &self.kinds, &self.namespaces, &self.names, &self.fuzzy).hash(&mut hasher);
-        (self.labels.to_string(), self.fields.to_string(), &self.owner, self.since, self.before, &self.sort).hash(&mut hasher);
+        (&self.sources, self.hidden, &self.resources, &self.kinds, &self.namespaces, &self.names, &self.fuzzy)
+            .hash(&mut hasher);
+        (self.labels.to_string(), self.fields.to_string(), &self.owner, self.since, self.before, &self.sort)
+            .hash(&mut hasher);
         hasher.finish()
     }
 }

@@ -77,7 +77,9 @@ fn drop_data(map: &mut Map<String, Value>) {
 
 fn is_sensitive(map: &Map<String, Value>) -> bool {
     let meta = map.get("metadata");
-    let marked = |part: &str| meta.and_then(|meta| meta.get(part)).and_then(|words| words.get(SENSITIVE)) == Some(&"true".into());
+    let marked = |part: &str| {
+        meta.and_then(|meta| meta.get(part)).and_then(|words| words.get(SENSITIVE)) == Some(&"true".into())
+    };
     marked("labels") || marked("annotations")
 }
 

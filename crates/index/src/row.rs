@@ -69,7 +69,8 @@ impl Row {
 
 fn terms(tree: &Value) -> Vec<(String, String)> {
     let labels = tree["metadata"]["labels"].as_object();
-    let labels = labels.into_iter().flatten().filter_map(|(key, value)| Some((format!("l:{key}"), value.as_str()?.to_owned())));
+    let labels =
+        labels.into_iter().flatten().filter_map(|(key, value)| Some((format!("l:{key}"), value.as_str()?.to_owned())));
     let fields = field::indexed(tree).map(|(path, value)| (format!("f:{path}"), value));
     let mut all: Vec<(String, String)> = labels.chain(fields).collect();
     all.sort_unstable();

@@ -96,11 +96,20 @@ impl Index {
         let Some(plan) = self.plan(&whole, &visible).await? else { return Ok(Vec::new()) };
         let rows = self.store().select(plan.count(&visible, None)?).await?;
         let by_id: HashMap<i64, &Arc<Shelf>> = visible.iter().map(|one| (one.shelf.id, &one.shelf)).collect();
-        Ok(rows.iter().filter_map(|row| Some(((*by_id.get(&row[0].int())?).clone(), row[1].int().unsigned_abs()))).collect())
+        Ok(rows
+            .iter()
+            .filter_map(|row| Some(((*by_id.get(&row[0].int())?).clone(), row[1].int().unsigned_abs())))
+            .collect())
     }
 
     /// Counts objects by source, resource, namespace, label or indexed field, the most frequent first.
-    pub async fn facet(&self, query: &Query, facet: &Facet, limit: usize, rights: &dyn Rights) -> Result<Vec<(String, u64)>, Status> {
+    pub async fn facet(
+        &self,
+        query: &Query,
+        facet: &Facet,
+        limit: usize,
+        rights: &dyn Rights,
+    ) -> Result<Vec<(String, u64)>, Status> {
         if let Facet::Source | Facet::Resource = facet {
             let mut sums: BTreeMap<String, u64> = BTreeMap::new();
             for (shelf, count) in self.count(query, rights).await? {
@@ -154,7 +163,8 @@ impl Index {
         if !query.namespaces.is_empty() {
             return Ok(query.namespaces.clone());
         }
-        let mut statement = Statement::new(self.store().dialect(), "SELECT DISTINCT o.namespace FROM objects o WHERE o.shelf = ");
+        let mut statement =
+            Statement::new(self.store().dialect(), "SELECT DISTINCT o.namespace FROM objects o WHERE o.shelf = ");
         statement.int(shelf.id);
         let rows = self.store().select(statement).await?;
         Ok(rows.into_iter().map(|mut row| row.swap_remove(0).into_text()).collect())
@@ -189,7 +199,10 @@ impl Index {
                 Some(term) => term,
                 None => {
                     let values = self.label_values(key, visible).await?;
-                    LabelTerm::Among(format!("l:{key}"), values.into_iter().filter(|value| requirement.accepts(Some(value))).collect())
+                    LabelTerm::Among(
+                        format!("l:{key}"),
+                        values.into_iter().filter(|value| requirement.accepts(Some(value))).collect(),
+                    )
                 }
             });
         }
@@ -204,7 +217,8 @@ impl Index {
 
     async fn label_values(&self, key: &str, visible: &[Visible]) -> Result<Vec<String>, Status> {
         let ids: Vec<i64> = visible.iter().map(|one| one.shelf.id).collect();
-        let mut statement = Statement::new(self.store().dialect(), "SELECT DISTINCT t.value FROM terms t WHERE t.key = ");
+        let mut statement =
+            Statement::new(self.store().dialect(), "SELECT DISTINCT t.value FROM terms t WHERE t.key = ");
         statement.text(format!("l:{key}")).push(" AND ").among_ints("t.shelf", &ids);
         let rows = self.store().select(statement).await?;
         Ok(rows.into_iter().map(|mut row| row.swap_remove(0).into_text()).collect())
@@ -213,12 +227,14 @@ impl Index {
     /// The uids that must own what is found.
     async fn owners(&self, owner: &OwnerOf, visible: &[Visible]) -> Result<Vec<String>, Status> {
         let dialect = self.store().dialect();
-        let texts = |rows: Vec<Vec<Cell>>| rows.into_iter().map(|mut row| row.swap_remove(0).into_text()).collect::<Vec<_>>();
+        let texts =
+            |rows: Vec<Vec<Cell>>| rows.into_iter().map(|mut row| row.swap_remove(0).into_text()).collect::<Vec<_>>();
         let mut uids = match (&owner.uid, &owner.name) {
             (Some(uid), _) => vec![uid.clone()],
             (None, Some(name)) => {
                 let sources: Vec<String> = visible.iter().map(|one| one.shelf.key.source.clone()).collect();
-                let wanted = Query { sources, resources: owner.resource.clone().into_iter().collect(), ..Query::default() };
+                let wanted =
+                    Query { sources, resources: owner.resource.clone().into_iter().collect(), ..Query::default() };
                 let shelves = self.shelves().list().into_iter().filter(|shelf| wanted.wants(shelf, false));
                 let ids: Vec<i64> = shelves.map(|shelf| shelf.id).collect();
                 let mut statement = Statement::new(dialect, "SELECT o.uid FROM objects o WHERE o.name = ");
@@ -231,7 +247,8 @@ impl Index {
             if uids.is_empty() {
                 break;
             }
-            let mut statement = Statement::new(dialect, "SELECT DISTINCT o.uid FROM owners w JOIN objects o ON o.id = w.object WHERE ");
+            let mut statement =
+                Statement::new(dialect, "SELECT DISTINCT o.uid FROM owners w JOIN objects o ON o.id = w.object WHERE ");
             statement.among_texts("w.owner", &uids).push(" LIMIT ").int(MAX_OWNERS as i64);
             uids = texts(self.store().select(statement).await?);
         }
@@ -245,7 +262,11 @@ impl Index {
         for one in visible {
             let key = &one.shelf.key;
             let after = match &plan.token {
-                Some(token) => match (&key.source, &key.group, &key.resource).cmp(&(&token.shelf.0, &token.shelf.1, &token.shelf.2)) {
+                Some(token) => match (&key.source, &key.group, &key.resource).cmp(&(
+                    &token.shelf.0,
+                    &token.shelf.1,
+                    &token.shelf.2,
+                )) {
                     std::cmp::Ordering::Less => continue,
                     std::cmp::Ordering::Equal => Some((token.namespace.as_str(), token.name.as_str())),
                     std::cmp::Ordering::Greater => None,
@@ -278,7 +299,14 @@ impl Index {
 
 fn place<'a>(shelf: &'a Shelf, namespace: Option<&'a str>) -> Place<'a> {
     let key = &shelf.key;
-    Place { source: &key.source, group: &key.group, version: &shelf.version, resource: &key.resource, namespace, name: None }
+    Place {
+        source: &key.source,
+        group: &key.group,
+        version: &shelf.version,
+        resource: &key.resource,
+        namespace,
+        name: None,
+    }
 }
 
 fn item(row: Vec<Cell>, shelves: &HashMap<i64, &Arc<Shelf>>) -> Option<Item> {
@@ -317,6 +345,10 @@ fn token_behind(item: &Item, query: &Query) -> Token {
 /// Refuses tokens that somebody wrote: their values must have the types of their columns.
 fn checked(token: Token, query: &Query) -> Result<Token, Status> {
     let fits = token.keys.len() == query.sort.len()
-        && token.keys.iter().zip(&query.sort).all(|(key, sort)| matches!(key, Param::Int(_)) == (sort.column == Column::Created));
+        && token
+            .keys
+            .iter()
+            .zip(&query.sort)
+            .all(|(key, sort)| matches!(key, Param::Int(_)) == (sort.column == Column::Created));
     if fits { Ok(token) } else { Err(Status::bad_request("continue key is not valid")) }
 }

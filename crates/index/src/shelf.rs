@@ -71,8 +71,20 @@ pub struct Freshness {
 
 impl Shelf {
     pub(crate) fn new(id: i64, key: ShelfKey, version: String, kind: String, namespaced: bool, revision: &str) -> Self {
-        let state = State { synced: !revision.is_empty(), trouble: Some("not yet in contact".into()), contact: Timestamp::UNIX_EPOCH };
-        Self { id, key, version, kind, namespaced, state: Mutex::new(state), applied: watch::Sender::new(Revision::of(revision)) }
+        let state = State {
+            synced: !revision.is_empty(),
+            trouble: Some("not yet in contact".into()),
+            contact: Timestamp::UNIX_EPOCH,
+        };
+        Self {
+            id,
+            key,
+            version,
+            kind,
+            namespaced,
+            state: Mutex::new(state),
+            applied: watch::Sender::new(Revision::of(revision)),
+        }
     }
 
     /// How fresh it is at `now`.
@@ -117,7 +129,11 @@ impl Shelves {
 
     pub fn hide(&self, source: &str, hidden: bool) {
         let mut set = self.hidden.write();
-        if hidden { set.insert(source.to_owned()) } else { set.remove(source) };
+        if hidden {
+            set.insert(source.to_owned())
+        } else {
+            set.remove(source)
+        };
     }
 
     pub fn is_hidden(&self, source: &str) -> bool {

@@ -98,9 +98,10 @@ impl Statement {
         self.push(column);
         match self.dialect {
             Dialect::Sqlite => self.push(" IN (SELECT value FROM json_each(").text(list).push("))"),
-            Dialect::Postgres => {
-                self.push(" = ANY(ARRAY(SELECT v::bigint FROM jsonb_array_elements_text(").text(list).push("::jsonb) v))")
-            }
+            Dialect::Postgres => self
+                .push(" = ANY(ARRAY(SELECT v::bigint FROM jsonb_array_elements_text(")
+                .text(list)
+                .push("::jsonb) v))"),
         }
     }
 
@@ -148,7 +149,9 @@ impl Statement {
             }
             Dialect::Postgres => {
                 let list = serde_json::to_string(steps).unwrap_or_default();
-                self.push("coalesce((o.body #> ARRAY(SELECT jsonb_array_elements_text(").text(list).push("::jsonb)))::text, 'null')")
+                self.push("coalesce((o.body #> ARRAY(SELECT jsonb_array_elements_text(")
+                    .text(list)
+                    .push("::jsonb)))::text, 'null')")
             }
         }
     }

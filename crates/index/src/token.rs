@@ -32,7 +32,8 @@ impl Token {
 
     /// From the caller, for the same question only.
     pub fn decode(text: &str, query: u64) -> Result<Self, Status> {
-        let token: Option<Self> = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let token: Option<Self> =
+            URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let token = token.ok_or_else(|| Status::bad_request("continue key is not valid"))?;
         if token.query == query {
             return Ok(token);

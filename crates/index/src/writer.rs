@@ -35,7 +35,11 @@ pub enum Message {
 }
 
 /// Starts the writer; it ends when nobody can send any more.
-pub fn start(store: Arc<dyn Store>, shelves: Arc<Shelves>, live: broadcast::Sender<LiveEvent>) -> mpsc::Sender<Message> {
+pub fn start(
+    store: Arc<dyn Store>,
+    shelves: Arc<Shelves>,
+    live: broadcast::Sender<LiveEvent>,
+) -> mpsc::Sender<Message> {
     let (sender, mut receiver) = mpsc::channel(QUEUE);
     tokio::spawn(async move {
         let mut messages = Vec::with_capacity(BATCH);
@@ -64,7 +68,8 @@ pub fn start(store: Arc<dyn Store>, shelves: Arc<Shelves>, live: broadcast::Send
 async fn commit(store: &dyn Store, shelves: &Shelves, live: &broadcast::Sender<LiveEvent>, messages: Vec<Message>) {
     // A follower may still have been talking when its shelf was taken away.
     let here = |shelf: &Shelf| shelves.get(&shelf.key).is_some_and(|known| known.id == shelf.id);
-    let messages: Vec<(Message, Vec<Write>)> = messages.into_iter().filter_map(|message| writes(message, &here)).collect();
+    let messages: Vec<(Message, Vec<Write>)> =
+        messages.into_iter().filter_map(|message| writes(message, &here)).collect();
     if messages.is_empty() {
         return;
     }
@@ -84,7 +89,8 @@ fn writes(message: Message, here: &impl Fn(&Shelf) -> bool) -> Option<(Message, 
         }
         Message::Found(shelf, row) if here(shelf) => vec![Write::Put { shelf: shelf.id, row: Arc::new(row.clone()) }],
         Message::Remove(shelf, row) if here(shelf) => {
-            let mut all = vec![Write::Remove { shelf: shelf.id, namespace: row.namespace.clone(), name: row.name.clone() }];
+            let mut all =
+                vec![Write::Remove { shelf: shelf.id, namespace: row.namespace.clone(), name: row.name.clone() }];
             all.extend(progress(shelf, &row.revision));
             all
         }

@@ -17,7 +17,10 @@ use tower::ServiceExt as _;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn hub() -> Arc<Hub> {
-    let hub = Hub::open(Arc::new(MemoryEngine::new()), Keys::default(), Arc::new(jiff::Timestamp::now), Options::default()).await.unwrap();
+    let hub =
+        Hub::open(Arc::new(MemoryEngine::new()), Keys::default(), Arc::new(jiff::Timestamp::now), Options::default())
+            .await
+            .unwrap();
     hub.create_instance("fleet").await.unwrap();
     hub.create_instance("m1").await.unwrap();
     hub
@@ -56,7 +59,8 @@ async fn names(index: &Index, source: &str) -> Vec<String> {
 }
 
 async fn get(hub: &Arc<Hub>, who: &Identity, path: &str, accept: &str) -> (u16, Value) {
-    let mut request = http::Request::builder().uri(path).header("accept", accept).body(Full::new(bytes::Bytes::new())).unwrap();
+    let mut request =
+        http::Request::builder().uri(path).header("accept", accept).body(Full::new(bytes::Bytes::new())).unwrap();
     request.extensions_mut().insert(who.clone());
     let answer = ApiService::new(hub.clone()).oneshot(request).await.unwrap();
     let code = answer.status().as_u16();
@@ -86,7 +90,10 @@ async fn a_write_is_found_and_a_restart_resumes_where_it_stopped() {
     let index = Index::open(&choice).await.unwrap();
     assert!(names(&index, "fleet/m1").await.contains(&"before".to_owned()), "what was known is there before contact");
     follow(&index, &hub).await;
-    index.wait_for("fleet/m1", "", "configmaps", made["metadata"]["resourceVersion"].as_str().unwrap(), PATIENCE).await.unwrap();
+    index
+        .wait_for("fleet/m1", "", "configmaps", made["metadata"]["resourceVersion"].as_str().unwrap(), PATIENCE)
+        .await
+        .unwrap();
     let found = names(&index, "fleet/m1").await;
     assert!(found.contains(&"meanwhile".to_owned()) && !found.contains(&"before".to_owned()), "{found:?}");
 }
@@ -105,7 +112,10 @@ async fn new_kinds_are_followed() {
     let boats = Gvr::new("sea.io", "v1", "boats");
     let boat = json!({"kind": "Boat", "apiVersion": "sea.io/v1", "metadata": {"name": "b"}});
     let made = m1.create(&boats, Some("default"), &boat).await.unwrap();
-    index.wait_for("fleet/m1", "sea.io", "boats", made["metadata"]["resourceVersion"].as_str().unwrap(), PATIENCE).await.unwrap();
+    index
+        .wait_for("fleet/m1", "sea.io", "boats", made["metadata"]["resourceVersion"].as_str().unwrap(), PATIENCE)
+        .await
+        .unwrap();
     assert_eq!(index.query(&Query::of("fleet/m1", "sea.io", "boats"), &Everything).await.unwrap().items.len(), 1);
 }
 
@@ -114,23 +124,29 @@ async fn clusterpedia_paths_answer_like_a_cluster_within_the_callers_rights() {
     let hub = hub().await;
     let index = Index::open(&Choice::Memory).await.unwrap();
     let rights_hub = hub.clone();
-    let rights = Arc::new(move |who: &Identity| -> Arc<dyn Rights> { Arc::new(ByRoles::new(rights_hub.clone(), who.clone())) });
+    let rights =
+        Arc::new(move |who: &Identity| -> Arc<dyn Rights> { Arc::new(ByRoles::new(rights_hub.clone(), who.clone())) });
     hub.add_mount(Arc::new(Pedia::new(index.clone(), rights)));
     follow(&index, &hub).await;
     let (fleet, m1) = (master(&hub, "fleet"), master(&hub, "m1"));
     m1.create(&Gvr::new("", "v1", "namespaces"), None, &json!({"metadata": {"name": "closed"}})).await.unwrap();
     m1.create(&maps(), Some("closed"), &config_map("hidden")).await.unwrap();
     let made = m1.create(&maps(), Some("default"), &config_map("open")).await.unwrap();
-    index.wait_for("fleet/m1", "", "configmaps", made["metadata"]["resourceVersion"].as_str().unwrap(), PATIENCE).await.unwrap();
+    index
+        .wait_for("fleet/m1", "", "configmaps", made["metadata"]["resourceVersion"].as_str().unwrap(), PATIENCE)
+        .await
+        .unwrap();
 
     let base = "/instances/fleet/apis/clusterpedia.io/v1beta1/resources";
     let all = Identity::master("admin");
-    let (code, list) = get(&hub, &all, &format!("{base}/api/v1/configmaps?names=open,hidden"), "application/json").await;
+    let (code, list) =
+        get(&hub, &all, &format!("{base}/api/v1/configmaps?names=open,hidden"), "application/json").await;
     assert_eq!((code, list["kind"].as_str()), (200, Some("ConfigMapList")), "{list}");
     assert_eq!(list["items"].as_array().unwrap().len(), 2);
     assert_eq!(list["items"][0]["metadata"]["annotations"]["shadow.clusterpedia.io/cluster-name"], "m1");
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-    let (_, shown) = get(&hub, &all, &format!("{base}/clusters/m1/api/v1/namespaces/default/configmaps/open"), table).await;
+    let (_, shown) =
+        get(&hub, &all, &format!("{base}/clusters/m1/api/v1/namespaces/default/configmaps/open"), table).await;
     assert_eq!(shown["columnDefinitions"][0]["name"], "Cluster", "{shown}");
     assert_eq!(shown["rows"][0]["cells"][1], "open");
     let (_, groups) = get(&hub, &all, &format!("{base}/clusters/m1/apis"), "application/json").await;
@@ -147,13 +163,21 @@ async fn clusterpedia_paths_answer_like_a_cluster_within_the_callers_rights() {
     fleet.create(&rbac("clusterrolebindings"), None, &bind("search")).await.unwrap();
     fleet.create(&rbac("rolebindings"), Some("default"), &bind("view")).await.unwrap();
     let ann = Identity { user: "ann".into(), groups: vec!["system:authenticated".into()], ..Identity::default() };
-    let (code, list) = get(&hub, &ann, &format!("{base}/api/v1/configmaps?names=open,hidden&withRemainingCount=true&limit=1"), "application/json").await;
+    let (code, list) = get(
+        &hub,
+        &ann,
+        &format!("{base}/api/v1/configmaps?names=open,hidden&withRemainingCount=true&limit=1"),
+        "application/json",
+    )
+    .await;
     assert_eq!(code, 200, "{list}");
     assert_eq!(list["items"].as_array().unwrap().len(), 1);
     assert_eq!(list["items"][0]["metadata"]["name"], "open");
     assert_eq!(list["metadata"].get("continue"), None);
     assert_eq!(list["metadata"]["remainingItemCount"], 0);
-    let (code, _) = get(&hub, &ann, &format!("{base}/clusters/m1/api/v1/namespaces/closed/configmaps/hidden"), "application/json").await;
+    let (code, _) =
+        get(&hub, &ann, &format!("{base}/clusters/m1/api/v1/namespaces/closed/configmaps/hidden"), "application/json")
+            .await;
     assert_eq!(code, 404);
 }
 
@@ -178,7 +202,9 @@ async fn an_index_kept_live_equals_one_rebuilt_from_nothing() {
         drop(answer);
     }
     let end = m1.create(&maps(), Some("default"), &config_map("end")).await.unwrap();
-    live.wait_for("fleet/m1", "", "configmaps", end["metadata"]["resourceVersion"].as_str().unwrap(), PATIENCE).await.unwrap();
+    live.wait_for("fleet/m1", "", "configmaps", end["metadata"]["resourceVersion"].as_str().unwrap(), PATIENCE)
+        .await
+        .unwrap();
     let rebuilt = Index::open(&Choice::Memory).await.unwrap();
     follow(&rebuilt, &hub).await;
     let all = async |index: &Index| {
@@ -186,6 +212,11 @@ async fn an_index_kept_live_equals_one_rebuilt_from_nothing() {
         page.items.into_iter().map(|item| (item.name, item.revision, item.body)).collect::<Vec<_>>()
     };
     assert_eq!(all(&live).await, all(&rebuilt).await);
-    let by_label = async |index: &Index| index.facet(&Query::of("fleet/m1", "", "configmaps"), &atoll_index::Facet::Label("app".into()), 99, &Everything).await.unwrap();
+    let by_label = async |index: &Index| {
+        index
+            .facet(&Query::of("fleet/m1", "", "configmaps"), &atoll_index::Facet::Label("app".into()), 99, &Everything)
+            .await
+            .unwrap()
+    };
     assert_eq!(by_label(&live).await, by_label(&rebuilt).await);
 }

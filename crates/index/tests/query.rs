@@ -48,13 +48,36 @@ fn thing() -> impl Strategy<Value = Thing> {
 }
 
 fn selector() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec!["", "app=x", "app in (x,y)", "app!=x", "app notin (x,y)", "app", "!app", "n>3", "n<3", "app=x,tier", "app=x,tier!=y", "n>1,app"])
+    prop::sample::select(vec![
+        "",
+        "app=x",
+        "app in (x,y)",
+        "app!=x",
+        "app notin (x,y)",
+        "app",
+        "!app",
+        "n>3",
+        "n<3",
+        "app=x,tier",
+        "app=x,tier!=y",
+        "n>1,app",
+    ])
 }
 
 fn fields() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
-        "", "status.phase=Running", "status.phase!=Running", "status.phase=", "spec.replicas=2", "spec.paused=true", "spec.paused!=true",
-        "metadata.name=web-2", "metadata.namespace!=n1", "metadata.labels['app']=x", "spec.missing=", "spec.missing!=1",
+        "",
+        "status.phase=Running",
+        "status.phase!=Running",
+        "status.phase=",
+        "spec.replicas=2",
+        "spec.paused=true",
+        "spec.paused!=true",
+        "metadata.name=web-2",
+        "metadata.namespace!=n1",
+        "metadata.labels['app']=x",
+        "spec.missing=",
+        "spec.missing!=1",
     ])
 }
 
@@ -106,7 +129,8 @@ impl Some3 {
 
 /// The last thing told under each name is the one there is.
 fn world(things: &[Thing]) -> Vec<Thing> {
-    let mut latest: std::collections::BTreeMap<(String, String, String, String), Thing> = std::collections::BTreeMap::new();
+    let mut latest: std::collections::BTreeMap<(String, String, String, String), Thing> =
+        std::collections::BTreeMap::new();
     for thing in things {
         let row = Row::of(thing.tree.clone()).unwrap();
         let key = (thing.source.to_owned(), thing.resource.1.to_owned(), row.namespace, row.name);
@@ -130,7 +154,8 @@ fn expected(things: &[Thing], query: &Query, rights: &Some3) -> Vec<String> {
             let row = Row::of(thing.tree.clone()).unwrap();
             let source = query.sources.is_empty()
                 || query.sources.iter().any(|own| own == thing.source || (own == "a/*" && thing.source == "a/m1"));
-            let resource = query.resources.is_empty() || query.resources.iter().any(|own| own.resource == thing.resource.1);
+            let resource =
+                query.resources.is_empty() || query.resources.iter().any(|own| own.resource == thing.resource.1);
             let namespace = (!row.namespace.is_empty()).then_some(row.namespace.as_str());
             source && resource && rights.allows(thing.source, namespace) && query.matches(&row).unwrap()
         })
@@ -192,7 +217,8 @@ fn check(things: Vec<Thing>, query: Query, whole: Vec<&'static str>, part: Vec<&
                 }
             }
         }
-        let mut shown: Vec<String> = found.iter().map(|item| show(&item.shelf.key.source, &item.shelf.key.resource, &item.tree())).collect();
+        let mut shown: Vec<String> =
+            found.iter().map(|item| show(&item.shelf.key.source, &item.shelf.key.resource, &item.tree())).collect();
         shown.sort();
         assert_eq!(shown, wanted);
         let total: u64 = index.count(&query, &rights).await.unwrap().iter().map(|(_, count)| count).sum();
@@ -233,9 +259,20 @@ proptest! {
 #[tokio::test]
 async fn no_text_becomes_part_of_a_statement() {
     let index = Index::open(&Choice::Memory).await.unwrap();
-    let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "n", "labels": {"app": "x"}}});
+    let pod =
+        json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "n", "labels": {"app": "x"}}});
     index.put("a", "", "v1", "pods", true, vec![pod]).await.unwrap();
-    let attacks = ["' OR '1'='1", "\"; DROP TABLE objects; --", "x') UNION SELECT * FROM shelves --", "%", "\\", "?1", "$1", "\u{0}", "[\"a\"]"];
+    let attacks = [
+        "' OR '1'='1",
+        "\"; DROP TABLE objects; --",
+        "x') UNION SELECT * FROM shelves --",
+        "%",
+        "\\",
+        "?1",
+        "$1",
+        "\u{0}",
+        "[\"a\"]",
+    ];
     for attack in attacks {
         let text = vec![attack.to_owned()];
         let queries = [
@@ -245,7 +282,10 @@ async fn no_text_becomes_part_of_a_statement() {
             Query { names: vec![attack.into(), "y".into()], ..Query::default() },
             Query { fuzzy: text.clone(), ..Query::default() },
             Query { kinds: text.clone(), ..Query::default() },
-            Query { owner: Some(OwnerOf { uid: Some(attack.into()), generations: 2, ..OwnerOf::default() }), ..Query::default() },
+            Query {
+                owner: Some(OwnerOf { uid: Some(attack.into()), generations: 2, ..OwnerOf::default() }),
+                ..Query::default()
+            },
             Query { owner: Some(OwnerOf { name: Some(attack.into()), ..OwnerOf::default() }), ..Query::default() },
             Query { fields: FieldSelector::exactly("spec.x", attack), ..Query::default() },
             Query { fields: FieldSelector::exactly("status.phase", attack), ..Query::default() },
@@ -269,18 +309,23 @@ async fn no_text_becomes_part_of_a_statement() {
 #[tokio::test]
 async fn owners_are_found_over_generations() {
     let index = Index::open(&Choice::Memory).await.unwrap();
-    let object = |kind: &str, name: &str, uid: &str, owner: &str| {
-        json!({"kind": kind, "apiVersion": "v1", "metadata": {"name": name, "namespace": "n", "uid": uid, "ownerReferences": [{"uid": owner}]}})
-    };
+    let object = |kind: &str, name: &str, uid: &str, owner: &str| json!({"kind": kind, "apiVersion": "v1", "metadata": {"name": name, "namespace": "n", "uid": uid, "ownerReferences": [{"uid": owner}]}});
     index.put("a", "apps", "v1", "deployments", true, vec![object("Deployment", "web", "d", "")]).await.unwrap();
     index.put("a", "apps", "v1", "replicasets", true, vec![object("ReplicaSet", "web-1", "r", "d")]).await.unwrap();
-    index.put("a", "", "v1", "pods", true, vec![object("Pod", "web-1-x", "p", "r"), object("Pod", "other", "q", "z")]).await.unwrap();
+    index
+        .put("a", "", "v1", "pods", true, vec![object("Pod", "web-1-x", "p", "r"), object("Pod", "other", "q", "z")])
+        .await
+        .unwrap();
     let names = async |owner: OwnerOf| {
         let query = Query { owner: Some(owner), ..Query::default() };
         let page = index.query(&query, &Everything).await.unwrap();
         page.items.into_iter().map(|item| item.name).collect::<Vec<_>>()
     };
-    let by_name = OwnerOf { name: Some("web".into()), resource: Some(ResourceName::new("apps", "deployments")), ..OwnerOf::default() };
+    let by_name = OwnerOf {
+        name: Some("web".into()),
+        resource: Some(ResourceName::new("apps", "deployments")),
+        ..OwnerOf::default()
+    };
     assert_eq!(names(by_name.clone()).await, ["web-1"]);
     assert_eq!(names(OwnerOf { generations: 1, ..by_name }).await, ["web-1-x"]);
     assert_eq!(names(OwnerOf { uid: Some("d".into()), generations: 1, ..OwnerOf::default() }).await, ["web-1-x"]);
@@ -323,7 +368,8 @@ async fn what_was_known_is_found_after_a_restart_and_forgotten_when_told() {
 #[tokio::test]
 async fn a_token_serves_only_its_own_question() {
     let index = Index::open(&Choice::Memory).await.unwrap();
-    let pods = (0..3).map(|n| json!({"kind": "Pod", "metadata": {"name": format!("p{n}"), "namespace": "n"}})).collect();
+    let pods =
+        (0..3).map(|n| json!({"kind": "Pod", "metadata": {"name": format!("p{n}"), "namespace": "n"}})).collect();
     index.put("a", "", "v1", "pods", true, pods).await.unwrap();
     let query = Query { limit: Some(1), ..Query::default() };
     let token = index.query(&query, &Everything).await.unwrap().token;
@@ -336,7 +382,9 @@ async fn a_token_serves_only_its_own_question() {
 async fn a_watch_tells_what_enters_and_leaves_the_question() {
     let index = Index::open(&Choice::Memory).await.unwrap();
     let pod = |revision: u32, app: &str| {
-        vec![json!({"kind": "Pod", "metadata": {"name": "p", "namespace": "n", "resourceVersion": revision.to_string(), "labels": {"app": app}}})]
+        vec![
+            json!({"kind": "Pod", "metadata": {"name": "p", "namespace": "n", "resourceVersion": revision.to_string(), "labels": {"app": app}}}),
+        ]
     };
     index.put("a", "", "v1", "pods", true, pod(1, "x")).await.unwrap();
     let query = Query { labels: LabelSelector::parse("app=x").unwrap(), ..Query::default() };
@@ -364,7 +412,10 @@ impl Rights for Revocable {
 #[tokio::test]
 async fn a_quiet_watch_ends_when_its_rights_do() {
     let index = Index::open(&Choice::Memory).await.unwrap();
-    index.put("a", "", "v1", "pods", true, vec![json!({"kind": "Pod", "metadata": {"name": "p", "namespace": "n"}})]).await.unwrap();
+    index
+        .put("a", "", "v1", "pods", true, vec![json!({"kind": "Pod", "metadata": {"name": "p", "namespace": "n"}})])
+        .await
+        .unwrap();
     let rights = std::sync::Arc::new(Revocable(true.into()));
     let (_, mut live) = index.watch(Query::default(), rights.clone()).await.unwrap();
     rights.0.store(false, std::sync::atomic::Ordering::Relaxed);

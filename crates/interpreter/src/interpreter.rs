@@ -102,9 +102,7 @@ impl Interpreter {
     /// The part of a member's object that says how it is.
     pub fn try_reflect(&self, object: &Value) -> Result<Option<Value>, Error> {
         match self.script(object, Operation::Reflect)? {
-            Some((pool, script)) => {
-                pool.object(script, Operation::Reflect, &[object], &[&object["status"]]).map(Some)
-            }
+            Some((pool, script)) => pool.object(script, Operation::Reflect, &[object], &[&object["status"]]).map(Some),
             None => Ok(builtin::reflect(object)),
         }
     }

@@ -47,17 +47,37 @@ fn requests(pod: Value) -> Value {
 fn a_pod_needs_the_most_it_asks_for_at_any_time() {
     let with = |requests: Value| json!({"resources": {"requests": requests}});
     let cases = [
-        ("sum of containers", json!({"containers": [with(json!({"cpu": "100m"})), with(json!({"cpu": "0.4", "memory": "64Mi"}))]}), json!({"cpu": "500m", "memory": "64Mi"})),
-        ("largest init container", json!({"containers": [with(json!({"cpu": "100m"}))], "initContainers": [with(json!({"cpu": "1"})), with(json!({"cpu": "300m"}))]}), json!({"cpu": "1"})),
+        (
+            "sum of containers",
+            json!({"containers": [with(json!({"cpu": "100m"})), with(json!({"cpu": "0.4", "memory": "64Mi"}))]}),
+            json!({"cpu": "500m", "memory": "64Mi"}),
+        ),
+        (
+            "largest init container",
+            json!({"containers": [with(json!({"cpu": "100m"}))], "initContainers": [with(json!({"cpu": "1"})), with(json!({"cpu": "300m"}))]}),
+            json!({"cpu": "1"}),
+        ),
         (
             "sidecars run along",
             json!({"containers": [with(json!({"cpu": "1"}))], "initContainers": [
                 {"restartPolicy": "Always", "resources": {"requests": {"cpu": "500m"}}}, with(json!({"cpu": "1200m"}))]}),
             json!({"cpu": "1700m"}),
         ),
-        ("overhead", json!({"containers": [with(json!({"cpu": "1"}))], "overhead": {"cpu": "250m"}}), json!({"cpu": "1250m"})),
-        ("limits stand in", json!({"containers": [{"resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}}]}), json!({"cpu": "1", "memory": "1Gi"})),
-        ("numbers and devices", json!({"containers": [with(json!({"cpu": 2, "nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"}))]}), json!({"cpu": "2", "nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"})),
+        (
+            "overhead",
+            json!({"containers": [with(json!({"cpu": "1"}))], "overhead": {"cpu": "250m"}}),
+            json!({"cpu": "1250m"}),
+        ),
+        (
+            "limits stand in",
+            json!({"containers": [{"resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}}]}),
+            json!({"cpu": "1", "memory": "1Gi"}),
+        ),
+        (
+            "numbers and devices",
+            json!({"containers": [with(json!({"cpu": 2, "nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"}))]}),
+            json!({"cpu": "2", "nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"}),
+        ),
         ("nothing", json!({"containers": [{}]}), json!({})),
         ("zero is nothing", json!({"containers": [with(json!({"cpu": "0"}))]}), json!({})),
     ];
@@ -68,14 +88,19 @@ fn a_pod_needs_the_most_it_asks_for_at_any_time() {
 
 #[test]
 fn a_pod_says_where_it_can_run() {
-    let affinity = json!({"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]});
-    let pod = object("v1", "Pod", json!({"spec": {
-        "nodeSelector": {"disk": "ssd"},
-        "tolerations": [{"key": "gpu", "operator": "Exists"}],
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": affinity}},
-        "priorityClassName": "high",
-        "containers": [],
-    }}));
+    let affinity =
+        json!({"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]});
+    let pod = object(
+        "v1",
+        "Pod",
+        json!({"spec": {
+            "nodeSelector": {"disk": "ssd"},
+            "tolerations": [{"key": "gpu", "operator": "Exists"}],
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": affinity}},
+            "priorityClassName": "high",
+            "containers": [],
+        }}),
+    );
     let (_, needs) = Interpreter::new().replicas(&pod).unwrap().unwrap();
     let needs = needs.unwrap();
     assert_eq!((needs.priority_class.as_str(), needs.namespace.as_str()), ("high", "ns"));
@@ -128,20 +153,118 @@ fn retained(api_version: &str, kind: &str, desired: Value, observed: Value) -> V
 fn what_a_member_decides_is_kept() {
     let label = json!({"labels": {"resourcetemplate.karmada.io/retain-replicas": "true"}});
     let cases = [
-        ("apps/v1", "Deployment", json!({"metadata": label, "spec": {"replicas": 1}}), json!({"spec": {"replicas": 7}}), "/spec/replicas", json!(7)),
-        ("apps/v1", "Deployment", json!({"spec": {"replicas": 1}}), json!({"spec": {"replicas": 7}}), "/spec/replicas", json!(1)),
-        ("v1", "Service", json!({"spec": {}}), json!({"spec": {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "healthCheckNodePort": 30000}}), "/spec", json!({"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "healthCheckNodePort": 30000})),
-        ("v1", "Service", json!({"spec": {"type": "ExternalName"}}), json!({"spec": {"clusterIP": "10.0.0.1"}}), "/spec", json!({"type": "ExternalName"})),
-        ("v1", "Service", json!({"spec": {}}), json!({"spec": {"clusterIP": "", "healthCheckNodePort": 0}}), "/spec", json!({})),
-        ("v1", "ServiceAccount", json!({"secrets": [{"name": "a"}]}), json!({"secrets": [{"name": "a"}, {"name": "b"}], "imagePullSecrets": [{"name": "c"}]}), "/secrets", json!([{"name": "a"}, {"name": "b"}])),
-        ("v1", "ServiceAccount", json!({}), json!({"imagePullSecrets": [{"name": "c"}]}), "/imagePullSecrets", json!([{"name": "c"}])),
-        ("v1", "PersistentVolumeClaim", json!({"spec": {}}), json!({"spec": {"volumeName": "pv"}}), "/spec/volumeName", json!("pv")),
-        ("v1", "PersistentVolume", json!({}), json!({"spec": {"claimRef": {"name": "c"}}}), "/spec/claimRef/name", json!("c")),
-        ("batch/v1", "Job", json!({"spec": {"template": {}}}), json!({"spec": {"selector": {"matchLabels": {"uid": "1"}}, "template": {"metadata": {"labels": {"uid": "1"}}}}}), "/spec/template/metadata/labels", json!({"uid": "1"})),
-        ("batch/v1", "Job", json!({"spec": {}}), json!({"spec": {"selector": {"matchLabels": {"uid": "1"}}}}), "/spec/selector", json!({"matchLabels": {"uid": "1"}})),
-        ("v1", "Secret", json!({"type": "kubernetes.io/service-account-token", "data": {"extra": "x"}}), json!({"data": {"token": "t"}}), "/data", json!({"token": "t"})),
-        ("v1", "Secret", json!({"type": "kubernetes.io/service-account-token"}), json!({"metadata": {"annotations": {"kubernetes.io/service-account.uid": "u"}}}), "/metadata/annotations", json!({"kubernetes.io/service-account.uid": "u"})),
-        ("v1", "Secret", json!({"type": "Opaque", "data": {"a": "1"}}), json!({"data": {"b": "2"}}), "/data", json!({"a": "1"})),
+        (
+            "apps/v1",
+            "Deployment",
+            json!({"metadata": label, "spec": {"replicas": 1}}),
+            json!({"spec": {"replicas": 7}}),
+            "/spec/replicas",
+            json!(7),
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            json!({"spec": {"replicas": 1}}),
+            json!({"spec": {"replicas": 7}}),
+            "/spec/replicas",
+            json!(1),
+        ),
+        (
+            "v1",
+            "Service",
+            json!({"spec": {}}),
+            json!({"spec": {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "healthCheckNodePort": 30000}}),
+            "/spec",
+            json!({"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "healthCheckNodePort": 30000}),
+        ),
+        (
+            "v1",
+            "Service",
+            json!({"spec": {"type": "ExternalName"}}),
+            json!({"spec": {"clusterIP": "10.0.0.1"}}),
+            "/spec",
+            json!({"type": "ExternalName"}),
+        ),
+        (
+            "v1",
+            "Service",
+            json!({"spec": {}}),
+            json!({"spec": {"clusterIP": "", "healthCheckNodePort": 0}}),
+            "/spec",
+            json!({}),
+        ),
+        (
+            "v1",
+            "ServiceAccount",
+            json!({"secrets": [{"name": "a"}]}),
+            json!({"secrets": [{"name": "a"}, {"name": "b"}], "imagePullSecrets": [{"name": "c"}]}),
+            "/secrets",
+            json!([{"name": "a"}, {"name": "b"}]),
+        ),
+        (
+            "v1",
+            "ServiceAccount",
+            json!({}),
+            json!({"imagePullSecrets": [{"name": "c"}]}),
+            "/imagePullSecrets",
+            json!([{"name": "c"}]),
+        ),
+        (
+            "v1",
+            "PersistentVolumeClaim",
+            json!({"spec": {}}),
+            json!({"spec": {"volumeName": "pv"}}),
+            "/spec/volumeName",
+            json!("pv"),
+        ),
+        (
+            "v1",
+            "PersistentVolume",
+            json!({}),
+            json!({"spec": {"claimRef": {"name": "c"}}}),
+            "/spec/claimRef/name",
+            json!("c"),
+        ),
+        (
+            "batch/v1",
+            "Job",
+            json!({"spec": {"template": {}}}),
+            json!({"spec": {"selector": {"matchLabels": {"uid": "1"}}, "template": {"metadata": {"labels": {"uid": "1"}}}}}),
+            "/spec/template/metadata/labels",
+            json!({"uid": "1"}),
+        ),
+        (
+            "batch/v1",
+            "Job",
+            json!({"spec": {}}),
+            json!({"spec": {"selector": {"matchLabels": {"uid": "1"}}}}),
+            "/spec/selector",
+            json!({"matchLabels": {"uid": "1"}}),
+        ),
+        (
+            "v1",
+            "Secret",
+            json!({"type": "kubernetes.io/service-account-token", "data": {"extra": "x"}}),
+            json!({"data": {"token": "t"}}),
+            "/data",
+            json!({"token": "t"}),
+        ),
+        (
+            "v1",
+            "Secret",
+            json!({"type": "kubernetes.io/service-account-token"}),
+            json!({"metadata": {"annotations": {"kubernetes.io/service-account.uid": "u"}}}),
+            "/metadata/annotations",
+            json!({"kubernetes.io/service-account.uid": "u"}),
+        ),
+        (
+            "v1",
+            "Secret",
+            json!({"type": "Opaque", "data": {"a": "1"}}),
+            json!({"data": {"b": "2"}}),
+            "/data",
+            json!({"a": "1"}),
+        ),
         ("v1", "ConfigMap", json!({"data": {"a": "1"}}), json!({"data": {"b": "2"}}), "/data", json!({"a": "1"})),
     ];
     for (api_version, kind, desired, observed, path, wanted) in cases {
@@ -200,9 +323,20 @@ fn pod_spec() -> Value {
 #[test]
 fn workloads_refer_to_what_their_pods_use() {
     let wanted = [
-        "ConfigMap/cm-env", "ConfigMap/cm-init", "ConfigMap/cm-projected", "ConfigMap/cm-volume", "PersistentVolumeClaim/data",
-        "Secret/pull", "Secret/secret-azure", "Secret/secret-csi", "Secret/secret-env", "Secret/secret-from",
-        "Secret/secret-projected", "Secret/secret-rbd", "Secret/secret-volume", "ServiceAccount/robot",
+        "ConfigMap/cm-env",
+        "ConfigMap/cm-init",
+        "ConfigMap/cm-projected",
+        "ConfigMap/cm-volume",
+        "PersistentVolumeClaim/data",
+        "Secret/pull",
+        "Secret/secret-azure",
+        "Secret/secret-csi",
+        "Secret/secret-env",
+        "Secret/secret-from",
+        "Secret/secret-projected",
+        "Secret/secret-rbd",
+        "Secret/secret-volume",
+        "ServiceAccount/robot",
     ];
     let template = json!({"template": {"spec": pod_spec()}});
     let kinds = [
@@ -227,22 +361,33 @@ fn a_stateful_set_does_not_wait_for_the_claims_it_makes() {
         {"name": "data", "persistentVolumeClaim": {"claimName": "placeholder"}},
         {"name": "shared", "persistentVolumeClaim": {"claimName": "shared"}},
     ]);
-    let set = object("apps/v1", "StatefulSet", json!({"spec": {
-        "template": {"spec": {"volumes": volumes, "serviceAccountName": "default"}},
-        "volumeClaimTemplates": [{"metadata": {"name": "data"}}],
-    }}));
+    let set = object(
+        "apps/v1",
+        "StatefulSet",
+        json!({"spec": {
+            "template": {"spec": {"volumes": volumes, "serviceAccountName": "default"}},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}}],
+        }}),
+    );
     assert_eq!(names(&Interpreter::new().dependencies(&set)), ["PersistentVolumeClaim/shared"]);
 }
 
 #[test]
 fn ingresses_and_imports_refer_to_other_things() {
-    let ingress = object("networking.k8s.io/v1", "Ingress", json!({"spec": {"tls": [{"secretName": "b"}, {"secretName": "a"}, {}]}}));
+    let ingress = object(
+        "networking.k8s.io/v1",
+        "Ingress",
+        json!({"spec": {"tls": [{"secretName": "b"}, {"secretName": "a"}, {}]}}),
+    );
     assert_eq!(names(&Interpreter::new().dependencies(&ingress)), ["Secret/a", "Secret/b"]);
     let import = object("multicluster.x-k8s.io/v1alpha1", "ServiceImport", json!({}));
     let found = serde_json::to_value(Interpreter::new().dependencies(&import)).unwrap();
     let slices = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "namespace": "ns",
         "labelSelector": {"matchLabels": {"kubernetes.io/service-name": "derived-it"}}});
-    assert_eq!(found, json!([slices, {"apiVersion": "v1", "kind": "Service", "namespace": "ns", "name": "derived-it"}]));
+    assert_eq!(
+        found,
+        json!([slices, {"apiVersion": "v1", "kind": "Service", "namespace": "ns", "name": "derived-it"}])
+    );
     assert!(Interpreter::new().dependencies(&object("v1", "ConfigMap", json!({}))).is_empty());
 }
 
@@ -250,9 +395,21 @@ fn ingresses_and_imports_refer_to_other_things() {
 fn it_is_known_for_which_operations_a_kind_is_special() {
     let it = Interpreter::new();
     let handles = |api, kind| -> Vec<&str> {
-        Operation::ALL.into_iter().filter(|operation| it.handles(api, kind, *operation)).map(Operation::as_str).collect()
+        Operation::ALL
+            .into_iter()
+            .filter(|operation| it.handles(api, kind, *operation))
+            .map(Operation::as_str)
+            .collect()
     };
-    let all = ["InterpretReplica", "ReviseReplica", "Retain", "InterpretStatus", "AggregateStatus", "InterpretHealth", "InterpretDependency"];
+    let all = [
+        "InterpretReplica",
+        "ReviseReplica",
+        "Retain",
+        "InterpretStatus",
+        "AggregateStatus",
+        "InterpretHealth",
+        "InterpretDependency",
+    ];
     assert_eq!(handles("apps/v1", "Deployment"), all);
     assert_eq!(handles("v1", "ConfigMap"), [""; 0]);
     assert_eq!(handles("v1", "PersistentVolume"), ["Retain", "AggregateStatus"]);

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 type Items = Vec<(String, Option<Value>)>;
 
 fn items(list: &[Value]) -> Items {
-    let item = |(index, status): (usize, &Value)| (format!("member{}", index + 1), Some(status.clone()).filter(|status| !status.is_null()));
+    let item = |(index, status): (usize, &Value)| {
+        (format!("member{}", index + 1), Some(status.clone()).filter(|status| !status.is_null()))
+    };
     list.iter().enumerate().map(item).collect()
 }
 
@@ -22,15 +24,26 @@ fn aggregated(mut template: Value, list: &[Value]) -> (Value, bool) {
 
 #[test]
 fn numbers_of_workloads_add_up() {
-    let member = |count: i64| json!({"replicas": count, "readyReplicas": count, "updatedReplicas": count, "availableReplicas": count - 1, "unavailableReplicas": 1,
+    let member = |count: i64| {
+        json!({"replicas": count, "readyReplicas": count, "updatedReplicas": count, "availableReplicas": count - 1, "unavailableReplicas": 1,
         "currentReplicas": count, "fullyLabeledReplicas": count, "conditions": [{"type": "Available"}],
         "currentNumberScheduled": count, "desiredNumberScheduled": count, "numberReady": count, "numberAvailable": count, "updatedNumberScheduled": count,
-        "generation": 5, "observedGeneration": 5, "resourceTemplateGeneration": 2});
+        "generation": 5, "observedGeneration": 5, "resourceTemplateGeneration": 2})
+    };
     let cases = [
-        ("Deployment", json!({"replicas": 5, "readyReplicas": 5, "updatedReplicas": 5, "availableReplicas": 3, "unavailableReplicas": 2})),
-        ("StatefulSet", json!({"replicas": 5, "readyReplicas": 5, "updatedReplicas": 5, "availableReplicas": 3, "currentReplicas": 5})),
+        (
+            "Deployment",
+            json!({"replicas": 5, "readyReplicas": 5, "updatedReplicas": 5, "availableReplicas": 3, "unavailableReplicas": 2}),
+        ),
+        (
+            "StatefulSet",
+            json!({"replicas": 5, "readyReplicas": 5, "updatedReplicas": 5, "availableReplicas": 3, "currentReplicas": 5}),
+        ),
         ("ReplicaSet", json!({"replicas": 5, "readyReplicas": 5, "availableReplicas": 3, "fullyLabeledReplicas": 5})),
-        ("DaemonSet", json!({"currentNumberScheduled": 5, "desiredNumberScheduled": 5, "numberReady": 5, "numberAvailable": 5, "updatedNumberScheduled": 5, "numberMisscheduled": 0})),
+        (
+            "DaemonSet",
+            json!({"currentNumberScheduled": 5, "desiredNumberScheduled": 5, "numberReady": 5, "numberAvailable": 5, "updatedNumberScheduled": 5, "numberMisscheduled": 0}),
+        ),
     ];
     for (kind, mut wanted) in cases {
         wanted["observedGeneration"] = json!(2);
@@ -42,7 +55,8 @@ fn numbers_of_workloads_add_up() {
 #[test]
 fn a_template_is_observed_when_every_member_saw_it() {
     let fresh = json!({"replicas": 1, "generation": 9, "observedGeneration": 9, "resourceTemplateGeneration": 4});
-    let old_template = json!({"replicas": 1, "generation": 9, "observedGeneration": 9, "resourceTemplateGeneration": 3});
+    let old_template =
+        json!({"replicas": 1, "generation": 9, "observedGeneration": 9, "resourceTemplateGeneration": 3});
     let behind = json!({"replicas": 1, "generation": 9, "observedGeneration": 8, "resourceTemplateGeneration": 4});
     let cases = [
         (vec![fresh.clone(), fresh.clone()], 4),
@@ -89,7 +103,8 @@ fn a_job_is_complete_when_it_is_complete_everywhere() {
     let (first, last) = ("2026-01-01T00:05:00Z", "2026-01-01T00:07:00Z");
     let (status, _) = aggregated(job(json!({})), &[ended("Complete", first), ended("Complete", last)]);
     let condition = json!({"type": "Complete", "status": "True", "reason": "Completed", "message": "Job completed", "lastTransitionTime": last, "lastProbeTime": last});
-    let wanted = json!({"succeeded": 2, "startTime": "2026-01-01T00:00:00Z", "completionTime": last, "conditions": [condition]});
+    let wanted =
+        json!({"succeeded": 2, "startTime": "2026-01-01T00:00:00Z", "completionTime": last, "conditions": [condition]});
     assert_eq!(status, wanted);
     let (status, _) = aggregated(job(json!({})), &[ended("Complete", first), json!({"active": 1, "startTime": last})]);
     assert_eq!(status, json!({"active": 1, "succeeded": 1, "startTime": "2026-01-01T00:00:00Z"}));
@@ -102,7 +117,8 @@ fn a_job_that_failed_somewhere_failed_and_then_stays_so() {
     let mut failure = ended("Failed", "2026-01-01T00:05:00Z");
     failure["conditions"].as_array_mut().unwrap().push(json!({"type": "FailureTarget", "status": "True"}));
     let (status, _) = aggregated(job(json!({})), &[failure, ended("Complete", "2026-01-01T00:06:00Z")]);
-    let types: Vec<&str> = status["conditions"].as_array().unwrap().iter().map(|condition| condition["type"].as_str().unwrap()).collect();
+    let types: Vec<&str> =
+        status["conditions"].as_array().unwrap().iter().map(|condition| condition["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["FailureTarget", "Failed"]);
     assert_eq!(status["conditions"][1]["message"], "Job executed failed in member clusters member1");
     let (after, changed) = aggregated(job(status.clone()), &[json!({"active": 3})]);
@@ -148,7 +164,8 @@ fn phases_follow_the_member_that_is_worst_off() {
         ("PersistentVolumeClaim", vec!["Pending", "Lost"], "Lost"),
     ];
     for (kind, phases, wanted) in cases {
-        let list: Vec<Value> = phases.iter().map(|phase| if phase.is_empty() { Value::Null } else { json!({"phase": phase}) }).collect();
+        let list: Vec<Value> =
+            phases.iter().map(|phase| if phase.is_empty() { Value::Null } else { json!({"phase": phase}) }).collect();
         let (status, changed) = aggregated(json!({"apiVersion": "v1", "kind": kind}), &list);
         assert_eq!((status["phase"].as_str(), changed), (Some(wanted), true), "{kind} {phases:?}");
     }
@@ -169,11 +186,17 @@ fn a_pod_shows_the_containers_of_all_members() {
 #[test]
 fn budgets_and_autoscalers_add_up() {
     let member = json!({"currentHealthy": 1, "desiredHealthy": 2, "expectedPods": 3, "disruptionsAllowed": 0, "disruptedPods": {"p": "2026-01-01T00:00:00Z"}});
-    let (status, _) = aggregated(json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}), &[member.clone(), member]);
+    let (status, _) =
+        aggregated(json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}), &[member.clone(), member]);
     let pods = json!({"member1/p": "2026-01-01T00:00:00Z", "member2/p": "2026-01-01T00:00:00Z"});
-    assert_eq!(status, json!({"currentHealthy": 2, "desiredHealthy": 4, "expectedPods": 6, "disruptionsAllowed": 0, "disruptedPods": pods}));
-    let scaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "status": {"currentMetrics": []}});
-    let (status, _) = aggregated(scaler, &[json!({"currentReplicas": 1, "desiredReplicas": 2}), json!({"desiredReplicas": 1})]);
+    assert_eq!(
+        status,
+        json!({"currentHealthy": 2, "desiredHealthy": 4, "expectedPods": 6, "disruptionsAllowed": 0, "disruptedPods": pods})
+    );
+    let scaler =
+        json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "status": {"currentMetrics": []}});
+    let (status, _) =
+        aggregated(scaler, &[json!({"currentReplicas": 1, "desiredReplicas": 2}), json!({"desiredReplicas": 1})]);
     assert_eq!(status, json!({"currentMetrics": [], "currentReplicas": 1, "desiredReplicas": 3}));
 }
 
@@ -190,13 +213,33 @@ fn only_what_is_needed_of_a_status_is_collected() {
     let noise = json!({"conditions": [1], "replicas": 2, "readyReplicas": 0, "collisionCount": 4, "observedGeneration": 3, "currentReplicas": 2,
         "desiredReplicas": 0, "currentNumberScheduled": 1, "active": 1, "startTime": "t", "disruptionsAllowed": 1, "loadBalancer": {}});
     let cases = [
-        ("apps/v1", "Deployment", json!({"replicas": 2, "generation": 3, "resourceTemplateGeneration": 7, "observedGeneration": 3})),
-        ("apps/v1", "ReplicaSet", json!({"replicas": 2, "generation": 3, "resourceTemplateGeneration": 7, "observedGeneration": 3})),
-        ("apps/v1", "StatefulSet", json!({"replicas": 2, "availableReplicas": 0, "currentReplicas": 2, "generation": 3, "resourceTemplateGeneration": 7, "observedGeneration": 3})),
-        ("apps/v1", "DaemonSet", json!({"currentNumberScheduled": 1, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0, "generation": 3, "resourceTemplateGeneration": 7, "observedGeneration": 3})),
+        (
+            "apps/v1",
+            "Deployment",
+            json!({"replicas": 2, "generation": 3, "resourceTemplateGeneration": 7, "observedGeneration": 3}),
+        ),
+        (
+            "apps/v1",
+            "ReplicaSet",
+            json!({"replicas": 2, "generation": 3, "resourceTemplateGeneration": 7, "observedGeneration": 3}),
+        ),
+        (
+            "apps/v1",
+            "StatefulSet",
+            json!({"replicas": 2, "availableReplicas": 0, "currentReplicas": 2, "generation": 3, "resourceTemplateGeneration": 7, "observedGeneration": 3}),
+        ),
+        (
+            "apps/v1",
+            "DaemonSet",
+            json!({"currentNumberScheduled": 1, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0, "generation": 3, "resourceTemplateGeneration": 7, "observedGeneration": 3}),
+        ),
         ("batch/v1", "Job", json!({"active": 1, "startTime": "t", "conditions": [1]})),
         ("autoscaling/v2", "HorizontalPodAutoscaler", json!({"currentReplicas": 2, "desiredReplicas": 0})),
-        ("policy/v1", "PodDisruptionBudget", json!({"disruptionsAllowed": 1, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0})),
+        (
+            "policy/v1",
+            "PodDisruptionBudget",
+            json!({"disruptionsAllowed": 1, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}),
+        ),
         ("networking.k8s.io/v1", "Ingress", noise.clone()),
         ("example.io/v1", "Other", noise.clone()),
     ];
@@ -214,18 +257,51 @@ fn only_what_is_needed_of_a_status_is_collected() {
 #[test]
 fn health_is_judged_by_kind() {
     let workload = |status: Value| json!({"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": status});
-    let address = |entry: Value| json!({"spec": {"type": "LoadBalancer"}, "status": {"loadBalancer": {"ingress": [entry]}}});
+    let address =
+        |entry: Value| json!({"spec": {"type": "LoadBalancer"}, "status": {"loadBalancer": {"ingress": [entry]}}});
     let pod = |phase: &str, ready: &str| json!({"status": {"phase": phase, "conditions": [{"type": "Ready", "status": ready}]}});
     let cases = [
-        ("apps/v1", "Deployment", workload(json!({"observedGeneration": 2, "updatedReplicas": 2, "availableReplicas": 2})), true),
-        ("apps/v1", "Deployment", workload(json!({"observedGeneration": 1, "updatedReplicas": 2, "availableReplicas": 2})), false),
-        ("apps/v1", "Deployment", workload(json!({"observedGeneration": 2, "updatedReplicas": 1, "availableReplicas": 2})), false),
-        ("apps/v1", "Deployment", workload(json!({"observedGeneration": 2, "updatedReplicas": 2, "availableReplicas": 1})), false),
-        ("apps/v1", "StatefulSet", workload(json!({"observedGeneration": 2, "updatedReplicas": 2, "availableReplicas": 2})), true),
+        (
+            "apps/v1",
+            "Deployment",
+            workload(json!({"observedGeneration": 2, "updatedReplicas": 2, "availableReplicas": 2})),
+            true,
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            workload(json!({"observedGeneration": 1, "updatedReplicas": 2, "availableReplicas": 2})),
+            false,
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            workload(json!({"observedGeneration": 2, "updatedReplicas": 1, "availableReplicas": 2})),
+            false,
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            workload(json!({"observedGeneration": 2, "updatedReplicas": 2, "availableReplicas": 1})),
+            false,
+        ),
+        (
+            "apps/v1",
+            "StatefulSet",
+            workload(json!({"observedGeneration": 2, "updatedReplicas": 2, "availableReplicas": 2})),
+            true,
+        ),
         ("apps/v1", "StatefulSet", workload(json!({})), false),
         ("apps/v1", "ReplicaSet", workload(json!({"observedGeneration": 2, "availableReplicas": 2})), true),
         ("apps/v1", "ReplicaSet", workload(json!({"observedGeneration": 2, "availableReplicas": 1})), false),
-        ("apps/v1", "DaemonSet", workload(json!({"observedGeneration": 2, "desiredNumberScheduled": 1, "updatedNumberScheduled": 1, "numberAvailable": 1})), true),
+        (
+            "apps/v1",
+            "DaemonSet",
+            workload(
+                json!({"observedGeneration": 2, "desiredNumberScheduled": 1, "updatedNumberScheduled": 1, "numberAvailable": 1}),
+            ),
+            true,
+        ),
         ("apps/v1", "DaemonSet", workload(json!({"observedGeneration": 2, "desiredNumberScheduled": 1})), false),
         ("apps/v1", "DaemonSet", workload(json!({"observedGeneration": 2, "updatedNumberScheduled": 1})), false),
         ("v1", "Service", json!({"spec": {"type": "ClusterIP"}}), true),

@@ -61,10 +61,11 @@ fn a_script_names_components() {
 
 #[test]
 fn a_script_sets_replicas_and_leaves_the_rest_as_it_was() {
-    let it = interpreter(&[("replicaRevision", "function ReviseReplica(obj, desired) obj.spec.count = desired return obj end")]);
-    let body = |count: i64| {
-        json!({"spec": {"count": count, "list": [], "object": {}, "none": null, "items": [{}, [], null, 1], "big": 9_007_199_254_740_993i64, "float": 1.0, "text": "ä\u{1F600}", "no": false}})
-    };
+    let it = interpreter(&[(
+        "replicaRevision",
+        "function ReviseReplica(obj, desired) obj.spec.count = desired return obj end",
+    )]);
+    let body = |count: i64| json!({"spec": {"count": count, "list": [], "object": {}, "none": null, "items": [{}, [], null, 1], "big": 9_007_199_254_740_993i64, "float": 1.0, "text": "ä\u{1F600}", "no": false}});
     let mut object = thing(body(9));
     it.revise(&mut object, 4).unwrap();
     assert_eq!(object, thing(body(4)));
@@ -84,7 +85,10 @@ fn a_script_retains_what_the_member_has() {
 
 #[test]
 fn empty_tables_that_nothing_is_known_of_are_left_out() {
-    let it = interpreter(&[("statusReflection", "function ReflectStatus(obj) return { a = {}, b = { c = {}, d = 1 }, phase = obj.status.phase } end")]);
+    let it = interpreter(&[(
+        "statusReflection",
+        "function ReflectStatus(obj) return { a = {}, b = { c = {}, d = 1 }, phase = obj.status.phase } end",
+    )]);
     assert_eq!(it.reflect(&thing(json!({"status": {"phase": "Up"}}))), Some(json!({"b": {"d": 1}, "phase": "Up"})));
     assert_eq!(it.reflect(&thing(json!({"status": {"phase": "Up", "a": [1]}}))).unwrap()["a"], json!([]));
     let nothing = interpreter(&[("statusReflection", "function ReflectStatus(obj) return {} end")]);
@@ -107,7 +111,11 @@ fn a_script_aggregates_statuses() {
           return desired
         end"#,
     )]);
-    let items = [("m1".to_owned(), Some(json!({"ready": 2}))), ("m2".to_owned(), None), ("m3".to_owned(), Some(json!({"ready": 1})))];
+    let items = [
+        ("m1".to_owned(), Some(json!({"ready": 2}))),
+        ("m2".to_owned(), None),
+        ("m3".to_owned(), Some(json!({"ready": 1}))),
+    ];
     let mut template = thing(json!({"spec": {}}));
     assert!(it.try_aggregate(&mut template, &items).unwrap());
     assert_eq!(template, thing(json!({"spec": {}, "status": {"ready": 3, "where": ["m1", "m3"]}})));
@@ -133,12 +141,18 @@ fn scripts_together_name_dependencies() {
           return { { apiVersion = "v1", kind = "Secret", namespace = "ns", name = "a" },
                    { apiVersion = "v1", kind = "ConfigMap", labelSelector = { matchLabels = { app = "x" } } } }
         end"#;
-    let list = [customization("two", &[("dependencyInterpretation", labels)]), customization("one", &[("dependencyInterpretation", pods)])];
+    let list = [
+        customization("two", &[("dependencyInterpretation", labels)]),
+        customization("one", &[("dependencyInterpretation", pods)]),
+    ];
     let (it, errors) = Interpreter::new().with_customizations(&list);
     assert_eq!(errors, []);
-    let object = thing(json!({"spec": {"template": {"spec": {"containers": [{"envFrom": [{"secretRef": {"name": "a"}}, {"secretRef": {"name": "b"}}]}]}}}}));
+    let object = thing(
+        json!({"spec": {"template": {"spec": {"containers": [{"envFrom": [{"secretRef": {"name": "a"}}, {"secretRef": {"name": "b"}}]}]}}}}),
+    );
     let found = it.try_dependencies(&object).unwrap();
-    let short: Vec<String> = found.iter().map(|found| format!("{} {} {}", found.kind, found.namespace, found.name)).collect();
+    let short: Vec<String> =
+        found.iter().map(|found| format!("{} {} {}", found.kind, found.namespace, found.name)).collect();
     assert_eq!(short, ["ConfigMap  ", "Secret ns a", "Secret ns b"]);
     assert_eq!(found[0].label_selector.as_ref().unwrap().to_text(), "app=x");
 }
@@ -150,7 +164,10 @@ fn dependencies_must_say_what_they_mean() {
         ("{ apiVersion = 'v1', name = 'a' }", "kind"),
         ("{ apiVersion = 'v1', kind = 'Secret' }", "name or labelSelector"),
     ] {
-        let it = interpreter(&[("dependencyInterpretation", &format!("function GetDependencies(obj) return {{ {table} }} end"))]);
+        let it = interpreter(&[(
+            "dependencyInterpretation",
+            &format!("function GetDependencies(obj) return {{ {table} }} end"),
+        )]);
         let error = it.try_dependencies(&thing(json!({}))).unwrap_err();
         assert_eq!(error.to_string(), format!("a dependency lacks {missing}"));
         assert!(it.dependencies(&thing(json!({}))).is_empty());
@@ -184,7 +201,13 @@ fn customisations_come_before_built_in_rules_even_when_they_fail() {
 fn of_two_customisations_the_first_by_name_counts() {
     let says = |answer: &str| format!("function InterpretHealth(obj) return {answer} end");
     let list = [
-        customization("b", &[("healthInterpretation", &says("true")), ("statusReflection", "function ReflectStatus(o) return { from = 'b' } end")]),
+        customization(
+            "b",
+            &[
+                ("healthInterpretation", &says("true")),
+                ("statusReflection", "function ReflectStatus(o) return { from = 'b' } end"),
+            ],
+        ),
         customization("a", &[("healthInterpretation", &says("false"))]),
     ];
     let (it, _) = Interpreter::new().with_customizations(&list);
@@ -203,9 +226,22 @@ fn customisations_that_are_none_are_named() {
 
 #[test]
 fn scripts_are_checked_before_they_are_stored() {
-    let custom = customization("x", &[("retention", "function Retain(a b) end"), ("healthInterpretation", "function InterpretHealth(o) return true end"), ("statusReflection", "\u{1b}Lua")]);
-    let found: Vec<String> = check(&serde_json::from_value(custom).unwrap()).iter().map(|(operation, error)| format!("{operation:?}: {error}")).collect();
-    let wanted = ["Retain: script does not compile: script:1: ')' expected near 'b'", "Reflect: script does not compile: it is compiled code"];
+    let custom = customization(
+        "x",
+        &[
+            ("retention", "function Retain(a b) end"),
+            ("healthInterpretation", "function InterpretHealth(o) return true end"),
+            ("statusReflection", "\u{1b}Lua"),
+        ],
+    );
+    let found: Vec<String> = check(&serde_json::from_value(custom).unwrap())
+        .iter()
+        .map(|(operation, error)| format!("{operation:?}: {error}"))
+        .collect();
+    let wanted = [
+        "Retain: script does not compile: script:1: ')' expected near 'b'",
+        "Reflect: script does not compile: it is compiled code",
+    ];
     assert_eq!(found, wanted);
 }
 
@@ -217,7 +253,10 @@ fn a_script_without_the_function_is_an_error() {
 
 #[test]
 fn calls_know_nothing_of_earlier_calls() {
-    let it = interpreter(&[("statusReflection", "function ReflectStatus(obj) seen = (seen or 0) + 1 error = 1 return { seen = seen } end")]);
+    let it = interpreter(&[(
+        "statusReflection",
+        "function ReflectStatus(obj) seen = (seen or 0) + 1 error = 1 return { seen = seen } end",
+    )]);
     for _ in 0..3 {
         assert_eq!(it.reflect(&thing(json!({}))), Some(json!({"seen": 1})));
     }

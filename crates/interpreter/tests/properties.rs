@@ -10,17 +10,51 @@ use serde_json::{Map, Value, json};
 
 /// Words that the rules look at, so that random objects come close to real ones.
 const WORDS: [&str; 24] = [
-    "spec", "status", "metadata", "replicas", "template", "containers", "resources", "requests", "cpu", "name", "volumes",
-    "conditions", "type", "True", "Complete", "loadBalancer", "ingress", "phase", "generation", "labels", "selector", "secrets",
-    "active", "disruptedPods",
+    "spec",
+    "status",
+    "metadata",
+    "replicas",
+    "template",
+    "containers",
+    "resources",
+    "requests",
+    "cpu",
+    "name",
+    "volumes",
+    "conditions",
+    "type",
+    "True",
+    "Complete",
+    "loadBalancer",
+    "ingress",
+    "phase",
+    "generation",
+    "labels",
+    "selector",
+    "secrets",
+    "active",
+    "disruptedPods",
 ];
 
 const KINDS: [(&str, &str); 18] = [
-    ("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job"),
-    ("batch/v1", "CronJob"), ("v1", "Pod"), ("v1", "Service"), ("v1", "ServiceAccount"), ("v1", "Secret"), ("v1", "PersistentVolume"),
-    ("v1", "PersistentVolumeClaim"), ("networking.k8s.io/v1", "Ingress"), ("policy/v1", "PodDisruptionBudget"),
-    ("autoscaling/v2", "HorizontalPodAutoscaler"), ("multicluster.x-k8s.io/v1alpha1", "ServiceImport"),
-    ("apps.kruise.io/v1alpha1", "CloneSet"), ("flink.apache.org/v1beta1", "FlinkDeployment"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "Job"),
+    ("batch/v1", "CronJob"),
+    ("v1", "Pod"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+    ("v1", "Secret"),
+    ("v1", "PersistentVolume"),
+    ("v1", "PersistentVolumeClaim"),
+    ("networking.k8s.io/v1", "Ingress"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("autoscaling/v2", "HorizontalPodAutoscaler"),
+    ("multicluster.x-k8s.io/v1alpha1", "ServiceImport"),
+    ("apps.kruise.io/v1alpha1", "CloneSet"),
+    ("flink.apache.org/v1beta1", "FlinkDeployment"),
 ];
 
 fn value() -> impl Strategy<Value = Value> {
@@ -37,7 +71,8 @@ fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(5, 40, 6, move |inner| {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            proptest::collection::vec((word.clone(), inner), 0..6).prop_map(|fields| Value::Object(Map::from_iter(fields))),
+            proptest::collection::vec((word.clone(), inner), 0..6)
+                .prop_map(|fields| Value::Object(Map::from_iter(fields))),
         ]
     })
 }

@@ -31,7 +31,10 @@ fn what_runs_too_long_is_stopped() {
         assert_eq!(run(body), Err(Error::Time("ReflectStatus")), "{body}");
         assert!(start.elapsed() < Duration::from_secs(5), "{body} took {:?}", start.elapsed());
     }
-    assert_eq!(Error::Time("ReflectStatus").to_string(), "script stopped in ReflectStatus: it ran longer than the time limit");
+    assert_eq!(
+        Error::Time("ReflectStatus").to_string(),
+        "script stopped in ReflectStatus: it ran longer than the time limit"
+    );
 }
 
 #[test]
@@ -67,16 +70,29 @@ fn answers_without_end_are_refused() {
 
 #[test]
 fn nothing_outside_can_be_reached() {
-    let ways = [
-        "io", "os", "debug", "package", "coroutine", "string.dump", "string.gfind", "_G.io", "_G._G.os",
-    ];
+    let ways = ["io", "os", "debug", "package", "coroutine", "string.dump", "string.gfind", "_G.io", "_G._G.os"];
     for way in ways {
         assert_eq!(run(&format!("return {{ none = {way} == nil }}")), Ok(Some(json!({"none": true}))), "{way}");
     }
     let calls = [
-        "dofile('/etc/passwd')", "loadfile('/etc/passwd')", "load(function() end)", "loadstring('return 1')()", "getfenv(0)", "setfenv(1, {})",
-        "getmetatable('')", "setmetatable({}, {})", "rawset(_G, 'a', 1)", "rawget(_G, 'a')", "rawequal(1, 1)", "newproxy(true)", "module('x')",
-        "collectgarbage()", "require('io')", "require('os')", "math.random()", "math.randomseed(1)",
+        "dofile('/etc/passwd')",
+        "loadfile('/etc/passwd')",
+        "load(function() end)",
+        "loadstring('return 1')()",
+        "getfenv(0)",
+        "setfenv(1, {})",
+        "getmetatable('')",
+        "setmetatable({}, {})",
+        "rawset(_G, 'a', 1)",
+        "rawget(_G, 'a')",
+        "rawequal(1, 1)",
+        "newproxy(true)",
+        "module('x')",
+        "collectgarbage()",
+        "require('io')",
+        "require('os')",
+        "math.random()",
+        "math.randomseed(1)",
     ];
     for call in calls {
         let error = run(&format!("{call} return {{}}")).unwrap_err().to_string();
@@ -111,7 +127,10 @@ fn deep_recursion_and_long_patterns_only_fail_the_script() {
 
 #[test]
 fn an_interpreter_works_on_after_a_script_was_stopped() {
-    let it = interpreter(&[("statusReflection", "function ReflectStatus(obj) if obj.status.loop then while true do end end return { ok = true } end")]);
+    let it = interpreter(&[(
+        "statusReflection",
+        "function ReflectStatus(obj) if obj.status.loop then while true do end end return { ok = true } end",
+    )]);
     assert!(it.try_reflect(&thing(json!({"status": {"loop": true}}))).is_err());
     assert_eq!(it.reflect(&thing(json!({"status": {}}))), Some(json!({"ok": true})));
 }
@@ -119,19 +138,43 @@ fn an_interpreter_works_on_after_a_script_was_stopped() {
 #[test]
 fn everyday_functions_work() {
     let cases = [
-        ("return { a = ('a,b'):find(',') , b = #obj.status.list, c = select('#', 1, 2), d = type(tonumber('5')) }", json!({"a": 2, "b": 3, "c": 2, "d": "number"})),
-        ("local out = {} for word in string.gmatch('one two', '%a+') do table.insert(out, word) end return { out = out }", json!({"out": ["one", "two"]})),
+        (
+            "return { a = ('a,b'):find(',') , b = #obj.status.list, c = select('#', 1, 2), d = type(tonumber('5')) }",
+            json!({"a": 2, "b": 3, "c": 2, "d": "number"}),
+        ),
+        (
+            "local out = {} for word in string.gmatch('one two', '%a+') do table.insert(out, word) end return { out = out }",
+            json!({"out": ["one", "two"]}),
+        ),
         ("local s, n = string.gsub('hello', 'l', { l = 'L' }) return { s = s, n = n }", json!({"s": "heLLo", "n": 2})),
         ("return { s = string.gsub('a=1', '(%w)=(%w)', '%2=%1') }", json!({"s": "1=a"})),
         ("local ok, why = pcall(error, 'oops') return { ok = ok, why = why }", json!({"ok": false, "why": "oops"})),
-        ("local ok, a, b = pcall(function(x) return x, 2 end, 1) return { ok = ok, a = a, b = b }", json!({"ok": true, "a": 1, "b": 2})),
-        ("return { s = string.format('%s-%d', 'a', 5), m = math.max(1, 2), f = math.floor(1.5), u = ('x'):upper() }", json!({"s": "a-5", "m": 2, "f": 1, "u": "X"})),
-        ("local t = { 3, 1, 2 } table.sort(t) table.remove(t, 1) table.insert(t, 1, 9) return { t = table.concat(t, ',') }", json!({"t": "9,2,3"})),
-        ("for k, v in pairs(obj.status.list) do obj.status.list[k] = v * 2 end return { list = obj.status.list }", json!({"list": [2, 4, 6]})),
+        (
+            "local ok, a, b = pcall(function(x) return x, 2 end, 1) return { ok = ok, a = a, b = b }",
+            json!({"ok": true, "a": 1, "b": 2}),
+        ),
+        (
+            "return { s = string.format('%s-%d', 'a', 5), m = math.max(1, 2), f = math.floor(1.5), u = ('x'):upper() }",
+            json!({"s": "a-5", "m": 2, "f": 1, "u": "X"}),
+        ),
+        (
+            "local t = { 3, 1, 2 } table.sort(t) table.remove(t, 1) table.insert(t, 1, 9) return { t = table.concat(t, ',') }",
+            json!({"t": "9,2,3"}),
+        ),
+        (
+            "for k, v in pairs(obj.status.list) do obj.status.list[k] = v * 2 end return { list = obj.status.list }",
+            json!({"list": [2, 4, 6]}),
+        ),
         ("obj.status.list[#obj.status.list + 1] = 4 return obj.status", json!({"list": [1, 2, 3, 4]})),
-        ("local list = obj.status.list for i = #list, 1, -1 do list[i] = nil end return obj.status", json!({"list": []})),
+        (
+            "local list = obj.status.list for i = #list, 1, -1 do list[i] = nil end return obj.status",
+            json!({"list": []}),
+        ),
         ("obj.status.list = nil return obj.status", json!({})),
-        ("print('hello') assert(true) return { g = _G.string == string, n = next({}) == nil }", json!({"g": true, "n": true})),
+        (
+            "print('hello') assert(true) return { g = _G.string == string, n = next({}) == nil }",
+            json!({"g": true, "n": true}),
+        ),
     ];
     for (body, wanted) in cases {
         assert_eq!(run(body), Ok(Some(wanted)), "{body}");

@@ -25,7 +25,10 @@ fn workloads_of_kruise_are_like_deployments() {
         let mut template = json!({"apiVersion": api_version, "kind": kind, "metadata": {"generation": 5}});
         let items = [("a".to_owned(), reflected.clone()), ("b".to_owned(), reflected)];
         assert!(it.try_aggregate(&mut template, &items).unwrap());
-        assert_eq!(template["status"], json!({"replicas": 4, "readyReplicas": 4, "updatedReplicas": 4, "availableReplicas": 4, "observedGeneration": 5}));
+        assert_eq!(
+            template["status"],
+            json!({"replicas": 4, "readyReplicas": 4, "updatedReplicas": 4, "availableReplicas": 4, "observedGeneration": 5})
+        );
         assert!(!it.try_aggregate(&mut template, &items).unwrap());
         it.revise(&mut object, 7).unwrap();
         assert_eq!(object["spec"]["replicas"], 7);
@@ -45,9 +48,15 @@ fn rollouts_of_argo_are_understood() {
     assert_eq!(names, ["canary", "stable", "robot"]);
     assert_eq!(it.try_health(&rollout), Ok(Health::Healthy));
     assert_eq!(it.reflect(&rollout), Some(json!({"observedGeneration": "2", "phase": "Healthy", "replicas": 4})));
-    let items = [("a".to_owned(), json!({"phase": "Healthy", "replicas": 1})), ("b".to_owned(), json!({"phase": "Degraded", "replicas": 2}))];
+    let items = [
+        ("a".to_owned(), json!({"phase": "Healthy", "replicas": 1})),
+        ("b".to_owned(), json!({"phase": "Degraded", "replicas": 2})),
+    ];
     assert!(it.try_aggregate(&mut rollout, &items).unwrap());
-    assert_eq!((rollout["status"]["phase"].as_str(), rollout["status"]["replicas"].as_i64()), (Some("Degraded"), Some(3)));
+    assert_eq!(
+        (rollout["status"]["phase"].as_str(), rollout["status"]["replicas"].as_i64()),
+        (Some("Degraded"), Some(3))
+    );
 }
 
 #[test]
@@ -61,11 +70,20 @@ fn flink_has_two_components() {
     let parts = it.components(&flink).unwrap().unwrap();
     let short: Vec<(&str, i32, &str)> = parts
         .iter()
-        .map(|part| (part.name.as_str(), part.replicas, part.replica_requirements.as_ref().unwrap().resource_request["memory"].0.as_str()))
+        .map(|part| {
+            (
+                part.name.as_str(),
+                part.replicas,
+                part.replica_requirements.as_ref().unwrap().resource_request["memory"].0.as_str(),
+            )
+        })
         .collect();
     assert_eq!(short, [("jobmanager", 1, "2048Mi"), ("taskmanager", 3, "1Gi")]);
     let (replicas, needs) = it.replicas(&flink).unwrap().unwrap();
-    assert_eq!((replicas, serde_json::to_value(needs.unwrap().requests).unwrap()), (4, json!({"cpu": "2", "memory": "2048Mi"})));
+    assert_eq!(
+        (replicas, serde_json::to_value(needs.unwrap().requests).unwrap()),
+        (4, json!({"cpu": "2", "memory": "2048Mi"}))
+    );
     assert_eq!(it.try_health(&flink), Ok(Health::Healthy));
     assert_eq!(it.reflect(&flink), Some(json!({"jobStatus": {"state": "RUNNING"}, "error": "x"})));
 }

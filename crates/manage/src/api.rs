@@ -42,7 +42,12 @@ impl Api {
             let router = Router::new(&pool, PACKAGE);
             let services = pool.services().filter(|service| service.package_name() == PACKAGE);
             let methods = services
-                .flat_map(|service| service.methods().map(|method| (format!("/{}/{}", service.full_name(), method.name()), method)).collect::<Vec<_>>())
+                .flat_map(|service| {
+                    service
+                        .methods()
+                        .map(|method| (format!("/{}/{}", service.full_name(), method.name()), method))
+                        .collect::<Vec<_>>()
+                })
                 .collect();
             Api { pool, router, methods }
         });

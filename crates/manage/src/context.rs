@@ -82,8 +82,17 @@ impl Ctx {
 
     /// Allows or refuses something with our own resources in `root`.
     pub async fn may_in_root(&self, verb: Verb, resource: &str, name: &str) -> Result<(), Status> {
-        let attributes =
-            Attributes { verb, verb_word: None, group: "atoll.io", version: "v1alpha1", resource, subresource: "", namespace: "", name, url: None };
+        let attributes = Attributes {
+            verb,
+            verb_word: None,
+            group: "atoll.io",
+            version: "v1alpha1",
+            resource,
+            subresource: "",
+            namespace: "",
+            name,
+            url: None,
+        };
         auth::authorize(&self.core.hub, &self.core.hub.root(), &self.identity, &attributes).await
     }
 

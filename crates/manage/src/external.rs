@@ -78,6 +78,9 @@ fn refuse_programs(kubeconfig: &Kubeconfig) -> Result<(), Status> {
             return wrong("files");
         }
     }
-    let files = kubeconfig.clusters.iter().any(|named| named.cluster.as_ref().is_some_and(|cluster| cluster.certificate_authority.is_some()));
+    let files = kubeconfig
+        .clusters
+        .iter()
+        .any(|named| named.cluster.as_ref().is_some_and(|cluster| cluster.certificate_authority.is_some()));
     if files { wrong("files") } else { Ok(()) }
 }

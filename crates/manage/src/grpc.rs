@@ -19,7 +19,9 @@ use crate::transcode::status::{trailers, unimplemented};
 /// Whether a request is gRPC.
 pub fn is_grpc(headers: &HeaderMap) -> bool {
     let content = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    content == "application/grpc" || content.starts_with("application/grpc+proto") || content.starts_with("application/grpc;")
+    content == "application/grpc"
+        || content.starts_with("application/grpc+proto")
+        || content.starts_with("application/grpc;")
 }
 
 /// The one message of a request.
@@ -34,7 +36,8 @@ pub fn decode(method: &MethodDescriptor, mut body: Bytes) -> Result<DynamicMessa
     if body.len() < length {
         return Err(Status::bad_request("the message is cut off"));
     }
-    DynamicMessage::decode(method.input(), body.split_to(length)).map_err(|error| Status::bad_request(error.to_string()))
+    DynamicMessage::decode(method.input(), body.split_to(length))
+        .map_err(|error| Status::bad_request(error.to_string()))
 }
 
 fn frame(tree: &Value, descriptor: &MessageDescriptor) -> Result<Bytes, Status> {
@@ -53,7 +56,9 @@ pub fn answer(method: &MethodDescriptor, result: Result<Reply, Status>) -> Respo
         Err(status) => return failed(&status),
         Ok(Reply::One(tree)) => match frame(&tree, &output) {
             Err(status) => return failed(&status),
-            Ok(bytes) => Body::frames(futures::stream::iter([Ok(Frame::data(bytes)), Ok(Frame::trailers(trailers(Ok(()))))])),
+            Ok(bytes) => {
+                Body::frames(futures::stream::iter([Ok(Frame::data(bytes)), Ok(Frame::trailers(trailers(Ok(()))))]))
+            }
         },
         Ok(Reply::Many(stream)) => {
             let frames = stream.map(move |item| item.and_then(|tree| frame(&tree, &output)));

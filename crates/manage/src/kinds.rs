@@ -19,8 +19,20 @@ pub struct Kind {
     pub namespaced: bool,
 }
 
-pub(crate) const fn kind(group: &'static str, version: &'static str, resource: &'static str, kind: &'static str, namespaced: bool) -> Kind {
-    Kind { group: Cow::Borrowed(group), version: Cow::Borrowed(version), resource: Cow::Borrowed(resource), kind: Cow::Borrowed(kind), namespaced }
+pub(crate) const fn kind(
+    group: &'static str,
+    version: &'static str,
+    resource: &'static str,
+    kind: &'static str,
+    namespaced: bool,
+) -> Kind {
+    Kind {
+        group: Cow::Borrowed(group),
+        version: Cow::Borrowed(version),
+        resource: Cow::Borrowed(resource),
+        kind: Cow::Borrowed(kind),
+        namespaced,
+    }
 }
 
 #[allow(missing_docs, reason = "the names say it")]
@@ -46,15 +58,18 @@ pub static INGRESS: Kind = kind("networking.k8s.io", "v1", "ingresses", "Ingress
 #[allow(missing_docs, reason = "the names say it")]
 pub static INGRESS_CLASS: Kind = kind("networking.k8s.io", "v1", "ingressclasses", "IngressClass", false);
 #[allow(missing_docs, reason = "the names say it")]
-pub static DEFINITION: Kind = kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false);
+pub static DEFINITION: Kind =
+    kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false);
 #[allow(missing_docs, reason = "the names say it")]
 pub static POLICY: Kind = kind("policy.karmada.io", "v1alpha1", "propagationpolicies", "PropagationPolicy", true);
 #[allow(missing_docs, reason = "the names say it")]
-pub static CLUSTER_POLICY: Kind = kind("policy.karmada.io", "v1alpha1", "clusterpropagationpolicies", "ClusterPropagationPolicy", false);
+pub static CLUSTER_POLICY: Kind =
+    kind("policy.karmada.io", "v1alpha1", "clusterpropagationpolicies", "ClusterPropagationPolicy", false);
 #[allow(missing_docs, reason = "the names say it")]
 pub static OVERRIDE: Kind = kind("policy.karmada.io", "v1alpha1", "overridepolicies", "OverridePolicy", true);
 #[allow(missing_docs, reason = "the names say it")]
-pub static CLUSTER_OVERRIDE: Kind = kind("policy.karmada.io", "v1alpha1", "clusteroverridepolicies", "ClusterOverridePolicy", false);
+pub static CLUSTER_OVERRIDE: Kind =
+    kind("policy.karmada.io", "v1alpha1", "clusteroverridepolicies", "ClusterOverridePolicy", false);
 #[allow(missing_docs, reason = "the names say it")]
 pub static FEDERATED_HPA: Kind = kind("autoscaling.karmada.io", "v1alpha1", "federatedhpas", "FederatedHPA", true);
 #[allow(missing_docs, reason = "the names say it")]
@@ -62,7 +77,8 @@ pub static CLUSTER: Kind = kind("cluster.karmada.io", "v1alpha1", "clusters", "C
 #[allow(missing_docs, reason = "the names say it")]
 pub static BINDING: Kind = kind("work.karmada.io", "v1alpha2", "resourcebindings", "ResourceBinding", true);
 #[allow(missing_docs, reason = "the names say it")]
-pub static CLUSTER_BINDING: Kind = kind("work.karmada.io", "v1alpha2", "clusterresourcebindings", "ClusterResourceBinding", false);
+pub static CLUSTER_BINDING: Kind =
+    kind("work.karmada.io", "v1alpha2", "clusterresourcebindings", "ClusterResourceBinding", false);
 #[allow(missing_docs, reason = "the names say it")]
 pub static INSTANCE: Kind = kind("atoll.io", "v1alpha1", "instances", "Instance", false);
 

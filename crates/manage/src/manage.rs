@@ -15,8 +15,8 @@ use prost_reflect::MethodDescriptor;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
-use crate::api::{Api, DESCRIPTORS, Reply, tree};
 use crate::access::sessions;
+use crate::api::{Api, DESCRIPTORS, Reply, tree};
 use crate::audit::Audit;
 use crate::context::{Core, Ctx};
 use crate::external::Externals;
@@ -119,7 +119,8 @@ impl Manage {
     async fn open_session(&self, request: Request<Incoming>) -> Response<Body> {
         let result = async {
             let body = collect(request.into_body()).await?;
-            let given: Value = serde_json::from_slice(&body).map_err(|error| Status::bad_request(format!("body: {error}")))?;
+            let given: Value =
+                serde_json::from_slice(&body).map_err(|error| Status::bad_request(format!("body: {error}")))?;
             let text = |key: &str| given[key].as_str().unwrap_or_default();
             let opened = self.login(text("user"), text("password")).await;
             let who = Identity { user: text("user").to_owned(), ..Identity::default() };
@@ -137,7 +138,11 @@ async fn rest(request: Request<Incoming>, path: &str, ctx: &Ctx) -> Result<Respo
     let router = &Api::get().router;
     let Some(found) = router.find(request.method(), path) else {
         let known = router.knows(path) && *request.method() != Method::HEAD;
-        return Err(if known { status::unimplemented("this path has no such verb") } else { Status::new(404, atoll_meta::Reason::NotFound, "no such path") });
+        return Err(if known {
+            status::unimplemented("this path has no such verb")
+        } else {
+            Status::new(404, atoll_meta::Reason::NotFound, "no such path")
+        });
     };
     let query = request.uri().query().map(ToOwned::to_owned);
     let body = collect(request.into_body()).await?;
@@ -154,7 +159,9 @@ async fn rest(request: Request<Incoming>, path: &str, ctx: &Ctx) -> Result<Respo
             let lines = stream.map(move |item| {
                 let line = match item.and_then(|answer| tree(&from_tree(output.clone(), &answer)?)) {
                     Ok(result) => serde_json::json!({"result": result}),
-                    Err(failure) => serde_json::json!({"error": {"code": status::code(&failure), "message": failure.message}}),
+                    Err(failure) => {
+                        serde_json::json!({"error": {"code": status::code(&failure), "message": failure.message}})
+                    }
                 };
                 Ok(Bytes::from(format!("{line}\n")))
             });
@@ -176,7 +183,9 @@ async fn run(ctx: &Ctx, method: &MethodDescriptor, input: Value, deadline: Optio
 
 async fn collect(body: Incoming) -> Result<Bytes, Status> {
     let collected = Limited::new(body, MAX_BODY).collect().await;
-    collected.map(http_body_util::Collected::to_bytes).map_err(|error| Status::too_large(format!("the body could not be read: {error}")))
+    collected
+        .map(http_body_util::Collected::to_bytes)
+        .map_err(|error| Status::too_large(format!("the body could not be read: {error}")))
 }
 
 async fn reflect(request: Request<Incoming>, path: &str) -> Response<Body> {

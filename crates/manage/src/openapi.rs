@@ -28,7 +28,10 @@ fn build() -> Value {
         let service = method.parent_service().name().trim_end_matches("Service").to_owned();
         let from_path: Vec<&str> = route.template.fields().collect();
         let input = method.input();
-        let mut parameters: Vec<Value> = from_path.iter().map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}})).collect();
+        let mut parameters: Vec<Value> = from_path
+            .iter()
+            .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
+            .collect();
         let mut operation = json!({
             "operationId": format!("{service}_{}", method.name()), "tags": [service],
             "summary": comments.get(method.full_name()).cloned().unwrap_or_default(),
@@ -40,15 +43,20 @@ fn build() -> Value {
         if route.body == "*" {
             operation["requestBody"] = json!({"content": {"application/json": {"schema": reference(&input)}}});
         } else {
-            let left = input.fields().filter(|field| !from_path.contains(&field.name()) && !matches!(field.kind(), Kind::Message(_)));
-            parameters.extend(left.map(|field| json!({"name": field.json_name(), "in": "query", "schema": schema(&field)})));
+            let left = input
+                .fields()
+                .filter(|field| !from_path.contains(&field.name()) && !matches!(field.kind(), Kind::Message(_)));
+            parameters
+                .extend(left.map(|field| json!({"name": field.json_name(), "in": "query", "schema": schema(&field)})));
         }
         operation["parameters"] = parameters.into();
         let entry = paths.entry(route.path.clone()).or_insert_with(|| json!({}));
         entry[route.verb.as_str().to_lowercase()] = operation;
     }
-    let messages = api.pool.all_messages().filter(|message| message.package_name() == PACKAGE && !message.is_map_entry());
-    let mut schemas: Map<String, Value> = messages.map(|message| (message.name().to_owned(), object(&message, &comments))).collect();
+    let messages =
+        api.pool.all_messages().filter(|message| message.package_name() == PACKAGE && !message.is_map_entry());
+    let mut schemas: Map<String, Value> =
+        messages.map(|message| (message.name().to_owned(), object(&message, &comments))).collect();
     schemas.insert("Status".into(), json!({"type": "object", "properties": {"code": {"type": "integer"}, "message": {"type": "string"}, "details": {"type": "array", "items": {}}}}));
     json!({
         "openapi": "3.0.3", "info": {"title": "Atoll management", "version": "v1alpha1"},
@@ -57,7 +65,11 @@ fn build() -> Value {
 }
 
 fn reference(message: &MessageDescriptor) -> Value {
-    if message.package_name() == PACKAGE { json!({"$ref": format!("#/components/schemas/{}", message.name())}) } else { json!({"type": "object"}) }
+    if message.package_name() == PACKAGE {
+        json!({"$ref": format!("#/components/schemas/{}", message.name())})
+    } else {
+        json!({"type": "object"})
+    }
 }
 
 fn object(message: &MessageDescriptor, comments: &HashMap<String, String>) -> Value {
@@ -86,11 +98,15 @@ fn schema(field: &FieldDescriptor) -> Value {
 fn schema_of(kind: &Kind) -> Value {
     match kind {
         Kind::Message(message) => reference(message),
-        Kind::Enum(words) => json!({"type": "string", "enum": words.values().map(|word| word.name().to_owned()).collect::<Vec<_>>()}),
+        Kind::Enum(words) => {
+            json!({"type": "string", "enum": words.values().map(|word| word.name().to_owned()).collect::<Vec<_>>()})
+        }
         Kind::Bool => json!({"type": "boolean"}),
         Kind::Bytes => json!({"type": "string", "format": "byte"}),
         Kind::Double | Kind::Float => json!({"type": "number", "format": "double"}),
-        Kind::Int32 | Kind::Uint32 | Kind::Sint32 | Kind::Fixed32 | Kind::Sfixed32 => json!({"type": "integer", "format": "int32"}),
+        Kind::Int32 | Kind::Uint32 | Kind::Sint32 | Kind::Fixed32 | Kind::Sfixed32 => {
+            json!({"type": "integer", "format": "int32"})
+        }
         Kind::String => json!({"type": "string"}),
         _ => json!({"type": "string", "format": "int64"}),
     }

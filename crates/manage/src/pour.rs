@@ -15,7 +15,9 @@ pub fn pour(object: &Value, message: &MessageDescriptor) -> Value {
     let mut out = Map::new();
     for field in message.fields() {
         let name = field.json_name();
-        let value = map.get(name).or_else(|| map.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value));
+        let value = map
+            .get(name)
+            .or_else(|| map.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value));
         if let Some(poured) = value.and_then(|value| fit(value, &field)) {
             out.insert(name.to_owned(), poured);
         }
@@ -30,7 +32,13 @@ fn fit(value: &Value, field: &FieldDescriptor) -> Option<Value> {
     if field.is_map() {
         let Kind::Message(entry) = field.kind() else { return None };
         let inner = entry.map_entry_value_field();
-        return Some(value.as_object()?.iter().filter_map(|(key, value)| Some((key.clone(), one(value, &inner.kind())?))).collect());
+        return Some(
+            value
+                .as_object()?
+                .iter()
+                .filter_map(|(key, value)| Some((key.clone(), one(value, &inner.kind())?)))
+                .collect(),
+        );
     }
     if field.is_list() {
         return Some(value.as_array()?.iter().filter_map(|value| one(value, &field.kind())).collect());
@@ -68,7 +76,10 @@ fn number(value: &Value) -> Option<Value> {
 /// The word that is meant, whatever its case; words nobody knows are left out.
 fn word(value: &Value, words: &prost_reflect::EnumDescriptor) -> Option<Value> {
     let text = value.as_str()?;
-    let found = words.values().find(|word| word.name() == text).or_else(|| words.values().find(|word| word.name().eq_ignore_ascii_case(text)));
+    let found = words
+        .values()
+        .find(|word| word.name() == text)
+        .or_else(|| words.values().find(|word| word.name().eq_ignore_ascii_case(text)));
     found.map(|word| word.name().into())
 }
 

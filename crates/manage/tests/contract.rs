@@ -30,8 +30,10 @@ fn operations(document: &Value) -> Vec<Operation> {
     let mut all = Vec::new();
     for (path, verbs) in document["paths"].as_object().unwrap() {
         for (verb, operation) in verbs.as_object().unwrap() {
-            let body = operation["parameters"].as_array().into_iter().flatten().find(|parameter| parameter["in"] == "body");
-            let fields = body.and_then(|body| body["schema"]["properties"].as_object()).map(|map| map.keys().cloned().collect());
+            let body =
+                operation["parameters"].as_array().into_iter().flatten().find(|parameter| parameter["in"] == "body");
+            let fields =
+                body.and_then(|body| body["schema"]["properties"].as_object()).map(|map| map.keys().cloned().collect());
             all.push(Operation {
                 verb: verb.to_uppercase(),
                 path: path.strip_prefix(PREFIX).unwrap().to_owned(),
@@ -50,24 +52,44 @@ fn fixture(resource: &str) -> Value {
     let select = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}]);
     match resource {
         "deployments" => deployment("web"),
-        "jobs" => json!({"kind": "Job", "apiVersion": "batch/v1", "metadata": meta("job"), "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}),
-        "cronjobs" => json!({"kind": "CronJob", "apiVersion": "batch/v1", "metadata": meta("cron"), "spec": {"schedule": "* * * * *",
-            "jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}}}),
+        "jobs" => {
+            json!({"kind": "Job", "apiVersion": "batch/v1", "metadata": meta("job"), "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}})
+        }
+        "cronjobs" => {
+            json!({"kind": "CronJob", "apiVersion": "batch/v1", "metadata": meta("cron"), "spec": {"schedule": "* * * * *",
+            "jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}}})
+        }
         "configmaps" => json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta("conf"), "data": {"a": "b"}}),
         "secrets" => json!({"kind": "Secret", "apiVersion": "v1", "metadata": meta("sec"), "stringData": {"a": "b"}}),
-        "services" | "workloadservices" => json!({"kind": "Service", "apiVersion": "v1", "metadata": meta(if resource == "services" { "svc" } else { "wsvc" }), "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}),
-        "ingresses" => json!({"kind": "Ingress", "apiVersion": "networking.k8s.io/v1", "metadata": meta("ing"), "spec": {"defaultBackend": {"service": {"name": "svc", "port": {"number": 80}}}}}),
+        "services" | "workloadservices" => {
+            json!({"kind": "Service", "apiVersion": "v1", "metadata": meta(if resource == "services" { "svc" } else { "wsvc" }), "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}})
+        }
+        "ingresses" => {
+            json!({"kind": "Ingress", "apiVersion": "networking.k8s.io/v1", "metadata": meta("ing"), "spec": {"defaultBackend": {"service": {"name": "svc", "port": {"number": 80}}}}})
+        }
         "namespaces" => json!({"kind": "Namespace", "apiVersion": "v1", "metadata": meta("space")}),
-        "propagationpolicies" => json!({"kind": "PropagationPolicy", "apiVersion": "policy.karmada.io/v1alpha1", "metadata": meta("pp"), "spec": {"resourceSelectors": select, "placement": {"clusterAffinity": {"clusterNames": ["m1"]}}}}),
-        "clusterpropagationpolicies" => json!({"kind": "ClusterPropagationPolicy", "apiVersion": "policy.karmada.io/v1alpha1", "metadata": meta("cpp"), "spec": {"resourceSelectors": select, "placement": {}}}),
-        "overridepolicies" => json!({"kind": "OverridePolicy", "apiVersion": "policy.karmada.io/v1alpha1", "metadata": meta("op"), "spec": {"resourceSelectors": select,
-            "overrideRules": [{"overriders": {"plaintext": [{"path": "/spec/replicas", "operator": "replace", "value": 3}]}}]}}),
-        "clusteroverridepolicies" => json!({"kind": "ClusterOverridePolicy", "apiVersion": "policy.karmada.io/v1alpha1", "metadata": meta("cop"), "spec": {"resourceSelectors": select, "overrideRules": [{"overriders": {}}]}}),
-        "federatedhpas" => json!({"kind": "FederatedHPA", "apiVersion": "autoscaling.karmada.io/v1alpha1", "metadata": meta("hpa"), "spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}),
+        "propagationpolicies" => {
+            json!({"kind": "PropagationPolicy", "apiVersion": "policy.karmada.io/v1alpha1", "metadata": meta("pp"), "spec": {"resourceSelectors": select, "placement": {"clusterAffinity": {"clusterNames": ["m1"]}}}})
+        }
+        "clusterpropagationpolicies" => {
+            json!({"kind": "ClusterPropagationPolicy", "apiVersion": "policy.karmada.io/v1alpha1", "metadata": meta("cpp"), "spec": {"resourceSelectors": select, "placement": {}}})
+        }
+        "overridepolicies" => {
+            json!({"kind": "OverridePolicy", "apiVersion": "policy.karmada.io/v1alpha1", "metadata": meta("op"), "spec": {"resourceSelectors": select,
+            "overrideRules": [{"overriders": {"plaintext": [{"path": "/spec/replicas", "operator": "replace", "value": 3}]}}]}})
+        }
+        "clusteroverridepolicies" => {
+            json!({"kind": "ClusterOverridePolicy", "apiVersion": "policy.karmada.io/v1alpha1", "metadata": meta("cop"), "spec": {"resourceSelectors": select, "overrideRules": [{"overriders": {}}]}})
+        }
+        "federatedhpas" => {
+            json!({"kind": "FederatedHPA", "apiVersion": "autoscaling.karmada.io/v1alpha1", "metadata": meta("hpa"), "spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}})
+        }
         "customresourcedefinitions" => definition("docks", "Dock", "Namespaced"),
         "boats" => json!({"kind": "Boat", "apiVersion": "sea.io/v1", "metadata": meta("boat"), "spec": {"sails": 2}}),
         "seas" => json!({"kind": "Sea", "apiVersion": "sea.io/v1", "metadata": meta("sea")}),
-        "clusters" => json!({"metadata": {"name": "m9"}, "spec": {"region": "south", "taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}}),
+        "clusters" => {
+            json!({"metadata": {"name": "m9"}, "spec": {"region": "south", "taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}})
+        }
         "cloudshells" => json!({"metadata": meta("shell")}),
         "instances" => json!({"metadata": meta("spare")}),
         _ => Value::Null,
@@ -110,20 +132,34 @@ fn body(operation: &Operation, path: &str) -> Option<Value> {
         return None;
     }
     let known = path.split('/').filter(|part| !matches!(*part, "default" | "json")).rev();
-    let resource = known.map(|part| part.split(':').next().unwrap()).find(|part| !fixture(part).is_null()).unwrap_or("configmaps").to_owned();
+    let resource = known
+        .map(|part| part.split(':').next().unwrap())
+        .find(|part| !fixture(part).is_null())
+        .unwrap_or("configmaps")
+        .to_owned();
     let object = || fixture(&resource);
     Some(match operation.id.as_str() {
         "Instance_CreateInstance" => json!({"data": object()}),
         "Instance_UpdateInstance" => json!({"data": json!({"metadata": {"labels": {"a": "b"}}}).to_string()}),
         "Cluster_JoinCluster" | "Cluster_UpdateJoinedCluster" => json!({"cluster": object()}),
         "CloudShell_CreateCloudShell" => json!({"data": object()}),
-        "Aggregation_CreateAggregationResource" => json!({"data": {"resources": [named(fixture("configmaps"), "agg")], "popagrationpolicies": [named(fixture("propagationpolicies"), "agg")], "overridepolicies": []}, "gvr": [{"version": "v1", "resource": "configmaps"}]}),
-        "Aggregation_CreateClusterAggregationResource" => json!({"data": {"resources": [named(fixture("seas"), "agg")], "clusterpopagrationpolicies": [], "clusteroverridepolicies": []}, "gvr": [{"group": "sea.io", "version": "v1", "resource": "seas"}]}),
+        "Aggregation_CreateAggregationResource" => {
+            json!({"data": {"resources": [named(fixture("configmaps"), "agg")], "popagrationpolicies": [named(fixture("propagationpolicies"), "agg")], "overridepolicies": []}, "gvr": [{"version": "v1", "resource": "configmaps"}]})
+        }
+        "Aggregation_CreateClusterAggregationResource" => {
+            json!({"data": {"resources": [named(fixture("seas"), "agg")], "clusterpopagrationpolicies": [], "clusteroverridepolicies": []}, "gvr": [{"group": "sea.io", "version": "v1", "resource": "seas"}]})
+        }
         "Workspace_BindInstances" => json!({"instance": "fleet", "workspace": {"workspace": "w"}, "action": "BIND"}),
-        "Workspace_BindNamespaceInstances" => json!({"instance": "fleet", "namespace": "default", "workspace": {"workspace": "w"}, "action": "BIND"}),
+        "Workspace_BindNamespaceInstances" => {
+            json!({"instance": "fleet", "namespace": "default", "workspace": {"workspace": "w"}, "action": "BIND"})
+        }
         "Core_CreateWorkloadService" => json!({"kind": "Deployment", "kindName": "web", "data": object().to_string()}),
-        id if id.contains("_Patch") && operation.body.contains(&"patchType".to_owned()) => json!({"patchType": "PATCH_TYPE_MERGE", "data": "{\"spec\":{\"sails\":3}}"}),
-        id if id.contains("PatchDeployment") || id.contains("PatchNamespace") => json!({"data": "{\"metadata\":{\"labels\":{\"x\":\"y\"}}}"}),
+        id if id.contains("_Patch") && operation.body.contains(&"patchType".to_owned()) => {
+            json!({"patchType": "PATCH_TYPE_MERGE", "data": "{\"spec\":{\"sails\":3}}"})
+        }
+        id if id.contains("PatchDeployment") || id.contains("PatchNamespace") => {
+            json!({"data": "{\"metadata\":{\"labels\":{\"x\":\"y\"}}}"})
+        }
         id if id.contains("_Patch") => json!({"data": {"k": "v"}}),
         _ if operation.body.iter().any(|field| field == "data") => json!({"data": object().to_string()}),
         _ => json!({"enabled": true, "expirationSeconds": 3600}),
@@ -198,7 +234,15 @@ async fn prepare(world: &World) {
     for definition in [definition("boats", "Boat", "Namespaced"), definition("seas", "Sea", "Cluster")] {
         fleet.create(&definitions, None, &definition).await.unwrap();
     }
-    world.endpoint("root").create(&Gvr::new("atoll.io", "v1alpha1", "workspaces"), None, &json!({"metadata": {"name": "w"}, "spec": {"id": 7}})).await.unwrap();
+    world
+        .endpoint("root")
+        .create(
+            &Gvr::new("atoll.io", "v1alpha1", "workspaces"),
+            None,
+            &json!({"metadata": {"name": "w"}, "spec": {"id": 7}}),
+        )
+        .await
+        .unwrap();
     world.hub.create_instance("spare").await.unwrap();
     let member = world.endpoint("m1");
     for (group, resource) in [("apps", "deployments"), ("", "services"), ("networking.k8s.io", "ingresses")] {
@@ -228,7 +272,9 @@ async fn every_operation_of_the_contract_is_answered() {
                 faults(&document, &operation.answer, &answer, &operation.id, &mut found);
                 wrong.extend(found);
             }
-            501 => drop(elsewhere.insert(operation.id.clone(), answer["message"].as_str().unwrap_or_default().to_owned())),
+            501 => {
+                drop(elsewhere.insert(operation.id.clone(), answer["message"].as_str().unwrap_or_default().to_owned()))
+            }
             _ => wrong.push(format!("{} {} {path}: {code} {answer}", operation.id, operation.verb)),
         }
     }

@@ -18,7 +18,8 @@ const N: &str = "/instances/fleet/namespaces/default";
 async fn a_deployment_is_made_listed_paused_and_deleted() {
     let world = World::new().await;
     let who = master();
-    let made = world.ok(&who, "POST", &format!("{N}/deployments"), Some(json!({"data": deployment("web").to_string()}))).await;
+    let made =
+        world.ok(&who, "POST", &format!("{N}/deployments"), Some(json!({"data": deployment("web").to_string()}))).await;
     assert!(made["data"].as_str().unwrap().contains("\"web\""));
     let list = world.ok(&who, "GET", "/instances/fleet/deployments", None).await;
     assert_eq!(list["pagination"], json!({"total": 1, "page": 1, "pageSize": 10, "pages": 1}));
@@ -28,7 +29,9 @@ async fn a_deployment_is_made_listed_paused_and_deleted() {
     assert_eq!(paused["deployment"]["spec"]["paused"], true);
     let resumed = world.ok(&who, "POST", &format!("{N}/deployments/web:resume"), None).await;
     assert_eq!(resumed["deployment"]["spec"]["paused"], false);
-    let (code, status) = world.rest(&who, "POST", &format!("{N}/deployments"), Some(json!({"data": deployment("web").to_string()}))).await;
+    let (code, status) = world
+        .rest(&who, "POST", &format!("{N}/deployments"), Some(json!({"data": deployment("web").to_string()})))
+        .await;
     assert_eq!((code, &status["code"]), (409, &json!(6)), "{status}");
     world.ok(&who, "DELETE", &format!("{N}/deployments/web"), None).await;
     assert_eq!(world.ok(&who, "GET", &format!("{N}/deployments"), None).await["items"], json!([]));
@@ -39,13 +42,21 @@ async fn a_deployment_is_made_listed_paused_and_deleted() {
 async fn grpc(world: &World, path: &str, input: Value) -> (i32, Value) {
     let pool = DescriptorPool::decode(include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin")).as_slice()).unwrap();
     let (service, method) = path.split_once('/').unwrap();
-    let method = pool.get_service_by_name(&format!("atoll.v1alpha1.{service}")).unwrap().methods().find(|own| own.name() == method).unwrap();
+    let method = pool
+        .get_service_by_name(&format!("atoll.v1alpha1.{service}"))
+        .unwrap()
+        .methods()
+        .find(|own| own.name() == method)
+        .unwrap();
     let message = DynamicMessage::deserialize(method.input(), input).unwrap();
     let mut body = BytesMut::new();
     body.put_u8(0);
     body.put_u32(message.encoded_len() as u32);
     message.encode(&mut body).unwrap();
-    let request = Request::builder().method("POST").uri(format!("/atoll.v1alpha1.{path}")).header("content-type", "application/grpc");
+    let request = Request::builder()
+        .method("POST")
+        .uri(format!("/atoll.v1alpha1.{path}"))
+        .header("content-type", "application/grpc");
     let answer = world.raw(&master(), request.body(Full::new(body.freeze())).unwrap()).await;
     let headers = answer.headers().clone();
     let collected = answer.into_body().collect().await.unwrap();
@@ -63,12 +74,21 @@ async fn grpc(world: &World, path: &str, input: Value) -> (i32, Value) {
 #[tokio::test]
 async fn grpc_and_rest_give_the_same_answers() {
     let world = World::new().await;
-    world.ok(&master(), "POST", &format!("{N}/deployments"), Some(json!({"data": deployment("web").to_string()}))).await;
-    let by_rest = world.ok(&master(), "GET", &format!("{N}/deployments?pageSize=5&sortBy=field_name&sortDir=asc"), None).await;
-    let asked = json!({"instance": "fleet", "namespace": "default", "pageSize": 5, "sortBy": "field_name", "sortDir": "asc"});
+    world
+        .ok(&master(), "POST", &format!("{N}/deployments"), Some(json!({"data": deployment("web").to_string()})))
+        .await;
+    let by_rest =
+        world.ok(&master(), "GET", &format!("{N}/deployments?pageSize=5&sortBy=field_name&sortDir=asc"), None).await;
+    let asked =
+        json!({"instance": "fleet", "namespace": "default", "pageSize": 5, "sortBy": "field_name", "sortDir": "asc"});
     let (code, by_grpc) = grpc(&world, "AppsService/ListDeployments", asked).await;
     assert_eq!((code, by_grpc), (0, by_rest));
-    assert_eq!(grpc(&world, "AppsService/GetDeployment", json!({"instance": "fleet", "namespace": "default", "name": "none"})).await.0, 5);
+    assert_eq!(
+        grpc(&world, "AppsService/GetDeployment", json!({"instance": "fleet", "namespace": "default", "name": "none"}))
+            .await
+            .0,
+        5
+    );
     assert_eq!(grpc(&world, "InsightService/QueryMetric", json!({"instance": "fleet"})).await.0, 12);
 }
 
@@ -76,7 +96,11 @@ async fn grpc_and_rest_give_the_same_answers() {
 async fn health_and_reflection_answer() {
     let world = World::new().await;
     let call = async |path: &str, body: &[u8]| {
-        let request = Request::builder().method("POST").uri(path).header("content-type", "application/grpc").header("te", "trailers");
+        let request = Request::builder()
+            .method("POST")
+            .uri(path)
+            .header("content-type", "application/grpc")
+            .header("te", "trailers");
         let answer = world.raw(&master(), request.body(Full::new(body.to_vec().into())).unwrap()).await;
         let headers = answer.headers().clone();
         let collected = answer.into_body().collect().await.unwrap();
@@ -86,7 +110,8 @@ async fn health_and_reflection_answer() {
     let (status, body) = call("/grpc.health.v1.Health/Check", &[0, 0, 0, 0, 0]).await;
     assert_eq!((status.as_str(), &body[..]), ("0", &[0, 0, 0, 0, 2, 8, 1][..]), "serving");
     // Field 7, list_services, with one character.
-    let (_, body) = call("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", &[0, 0, 0, 0, 3, 0x3a, 1, b'*']).await;
+    let (_, body) =
+        call("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", &[0, 0, 0, 0, 3, 0x3a, 1, b'*']).await;
     assert!(String::from_utf8_lossy(&body).contains("atoll.v1alpha1.InstanceService"));
 }
 
@@ -104,16 +129,24 @@ async fn the_document_and_the_page_are_served() {
 async fn search_finds_members_too_and_streams_changes() {
     let world = World::new().await;
     let maps = Gvr::new("", "v1", "configmaps");
-    let made = world.endpoint("m1").create(&maps, Some("default"), &json!({"metadata": {"name": "far", "labels": {"app": "x"}}})).await.unwrap();
+    let made = world
+        .endpoint("m1")
+        .create(&maps, Some("default"), &json!({"metadata": {"name": "far", "labels": {"app": "x"}}}))
+        .await
+        .unwrap();
     world.settled("fleet/m1", &maps, &made).await;
     let found = world.ok(&master(), "GET", "/manage/v1alpha1/search?labelSelector=app%3Dx&objects=true", None).await;
     assert_eq!((&found["items"][0]["source"], &found["items"][0]["name"]), (&json!("fleet/m1"), &json!("far")));
     assert!(!found["freshAsOf"].as_str().unwrap().is_empty());
     let facets = world.ok(&master(), "GET", "/manage/v1alpha1/facets?by=label:app&query.sources=fleet/m1", None).await;
     assert_eq!(facets["counts"], json!([{"value": "x", "count": "1"}]));
-    let request = Request::builder().uri("/manage/v1alpha1/watch?names=far&resources=configmaps").body(Full::default()).unwrap();
+    let request =
+        Request::builder().uri("/manage/v1alpha1/watch?names=far&resources=configmaps").body(Full::default()).unwrap();
     let mut body = world.raw(&master(), request).await.into_body();
-    let mut next = async || serde_json::from_slice::<Value>(&body.frame().await.unwrap().unwrap().into_data().unwrap()).unwrap()["result"].clone();
+    let mut next = async || {
+        serde_json::from_slice::<Value>(&body.frame().await.unwrap().unwrap().into_data().unwrap()).unwrap()["result"]
+            .clone()
+    };
     assert_eq!(next().await["type"], "ADDED");
     assert_eq!(next().await["type"], "SYNCED");
     world.endpoint("m1").delete(&maps, Some("default"), "far", &Value::Null).await.unwrap();
@@ -153,7 +186,10 @@ async fn grants_open_exactly_what_they_name_and_revocation_closes_it() {
     fleet.create(&Gvr::new("", "v1", "namespaces"), None, &json!({"metadata": {"name": "team"}})).await.unwrap();
     let mut last = Value::Null;
     for namespace in ["default", "team"] {
-        last = fleet.create(&maps, Some(namespace), &json!({"metadata": {"name": format!("in-{namespace}")}})).await.unwrap();
+        last = fleet
+            .create(&maps, Some(namespace), &json!({"metadata": {"name": format!("in-{namespace}")}}))
+            .await
+            .unwrap();
     }
     world.settled("fleet", &maps, &last).await;
     let ann = user("ann");
@@ -167,12 +203,19 @@ async fn grants_open_exactly_what_they_name_and_revocation_closes_it() {
     root.create(&grants, None, &grant).await.unwrap();
     let sees = async || {
         let list = world.ok(&ann, "GET", "/instances/fleet/configmaps?sortBy=field_name&sortDir=asc", None).await;
-        list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        list["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["metadata"]["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     until(async || sees().await == ["in-team"]).await;
     assert_eq!(world.ok(&ann, "GET", "/instances", None).await["items"][0]["metadata"]["name"], "fleet");
     assert_eq!(world.ok(&ann, "GET", "/instances/fleet/namespacesummary", None).await["accessScope"], "Namespace");
-    let body = |name: &str| Some(json!({"data": json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}}).to_string()}));
+    let body = |name: &str| {
+        Some(json!({"data": json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}}).to_string()}))
+    };
     world.ok(&ann, "POST", "/instances/fleet/namespaces/team/configmaps", body("mine")).await;
     assert_eq!(world.rest(&ann, "POST", &format!("{N}/configmaps"), body("not-mine")).await.0, 403);
     assert_eq!(world.rest(&ann, "DELETE", "/instances/fleet", None).await.0, 403);
@@ -189,17 +232,26 @@ async fn a_local_account_logs_in_and_out_again() {
     let world = World::new().await;
     let root = world.endpoint("root");
     let accounts = Gvr::new("atoll.io", "v1alpha1", "accounts");
-    root.create(&accounts, None, &json!({"metadata": {"name": "ann"}, "spec": {"groups": ["team", "system:masters"]}})).await.unwrap();
+    root.create(&accounts, None, &json!({"metadata": {"name": "ann"}, "spec": {"groups": ["team", "system:masters"]}}))
+        .await
+        .unwrap();
     atoll_manage::access::accounts::set_password(&root, "ann", "correct horse").await.unwrap();
-    let login = async |password: &str| world.rest(&user("nobody"), "POST", "/manage/login", Some(json!({"user": "ann", "password": password}))).await;
+    let login = async |password: &str| {
+        world.rest(&user("nobody"), "POST", "/manage/login", Some(json!({"user": "ann", "password": password}))).await
+    };
     assert_eq!(login("wrong horse").await.0, 401);
     let (code, answer) = login("correct horse").await;
     assert_eq!(code, 200);
     let token = answer["token"].as_str().unwrap();
     let who = world.manage.identify(token).await.unwrap().unwrap();
-    assert_eq!((who.user.as_str(), who.groups.as_slice()), ("ann", &["team".to_owned(), "system:authenticated".to_owned()][..]));
+    assert_eq!(
+        (who.user.as_str(), who.groups.as_slice()),
+        ("ann", &["team".to_owned(), "system:authenticated".to_owned()][..])
+    );
     assert_eq!(world.manage.identify(&format!("{token}x")).await.unwrap(), None);
-    root.patch(&accounts, None, "ann", "", atoll_runtime::Patch::Merge, &json!({"spec": {"disabled": true}})).await.unwrap();
+    root.patch(&accounts, None, "ann", "", atoll_runtime::Patch::Merge, &json!({"spec": {"disabled": true}}))
+        .await
+        .unwrap();
     assert_eq!(world.manage.identify(token).await.unwrap(), None, "a closed account ends its sessions");
     assert_eq!(login("correct horse").await.0, 401);
 }

@@ -227,8 +227,11 @@ impl Status {
 
     /// 500: our fault.
     pub fn internal(message: impl std::fmt::Display) -> Self {
-        Self::new(500, Reason::InternalError, format!("Internal error occurred: {message}"))
-            .cause("", message.to_string(), "")
+        Self::new(500, Reason::InternalError, format!("Internal error occurred: {message}")).cause(
+            "",
+            message.to_string(),
+            "",
+        )
     }
 
     /// 503: a part we need is not there now.

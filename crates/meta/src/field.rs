@@ -171,7 +171,13 @@ impl FieldError {
     pub fn body(&self) -> String {
         let title = self.kind.title();
         let mut text = match (&self.kind, &self.value) {
-            (FieldErrorKind::Required | FieldErrorKind::Forbidden | FieldErrorKind::TooLong | FieldErrorKind::Internal, _)
+            (
+                FieldErrorKind::Required
+                | FieldErrorKind::Forbidden
+                | FieldErrorKind::TooLong
+                | FieldErrorKind::Internal,
+                _,
+            )
             | (_, None) => title.to_owned(),
             (_, Some(value)) => format!("{title}: {}", show(value)),
         };
@@ -209,7 +215,10 @@ mod tests {
             FieldError::invalid(path, -1, "must be greater than or equal to 0").to_string(),
             "spec.replicas: Invalid value: -1: must be greater than or equal to 0"
         );
-        assert_eq!(FieldError::required(FieldPath::new("metadata.name"), "").to_string(), "metadata.name: Required value");
+        assert_eq!(
+            FieldError::required(FieldPath::new("metadata.name"), "").to_string(),
+            "metadata.name: Required value"
+        );
         assert_eq!(
             FieldError::not_supported(FieldPath::new("type"), "x", &["b", "a"]).to_string(),
             "type: Unsupported value: \"x\": supported values: \"a\", \"b\""

@@ -22,4 +22,3 @@ pub use head::{Head, Owner};
 pub use id::{Gvk, Gvr, InstanceId, Revision, api_version, split_api_version};
 pub use object::{Key, Object, ObjectError};
 pub use quantity::Quantity;
-

@@ -261,7 +261,8 @@ fn bracket(inside: &str, depth: usize) -> Result<Step, PathError> {
     if let Some(filter) = inside.strip_prefix("?(").and_then(|rest| rest.strip_suffix(')')) {
         return parse_filter(filter.trim(), depth);
     }
-    let number = |text: &str| text.trim().parse::<i64>().map_err(|_| PathError(format!("invalid array index {inside}")));
+    let number =
+        |text: &str| text.trim().parse::<i64>().map_err(|_| PathError(format!("invalid array index {inside}")));
     if let Some((from, to)) = inside.split_once(':') {
         let bound = |text: &str| if text.trim().is_empty() { Ok(None) } else { number(text).map(Some) };
         return Ok(Step::Slice(bound(from)?, bound(to)?));
@@ -279,7 +280,8 @@ fn parse_filter(text: &str, depth: usize) -> Result<Step, PathError> {
         (">", Compare::Greater),
     ];
     let path = |text: &str| {
-        let inner = text.trim().strip_prefix('@').ok_or_else(|| PathError(format!("filter must begin with @: {text}")))?;
+        let inner =
+            text.trim().strip_prefix('@').ok_or_else(|| PathError(format!("filter must begin with @: {text}")))?;
         parse_steps(inner, depth + 1)
     };
     let mut quote = None;

@@ -23,8 +23,7 @@ impl BootstrapToken {
         let fine = |text: &str, len: usize| {
             text.len() == len && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
         };
-        (fine(id, ID_LEN) && fine(secret, SECRET_LEN))
-            .then(|| Self { id: id.to_owned(), secret: secret.to_owned() })
+        (fine(id, ID_LEN) && fine(secret, SECRET_LEN)).then(|| Self { id: id.to_owned(), secret: secret.to_owned() })
     }
 
     /// Makes a new token.

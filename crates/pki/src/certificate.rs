@@ -137,8 +137,7 @@ fn extensions(subject: &Subject<'_>, issuer: &Issuer<'_>) -> Vec<Vec<u8>> {
         extension(35, false, der::sequence(&[der::element(0x80, issuer.key_id)])),
     ];
     if !subject.extended.is_empty() {
-        let purposes: Vec<_> =
-            subject.extended.iter().map(|arc| der::oid(&[1, 3, 6, 1, 5, 5, 7, 3, *arc])).collect();
+        let purposes: Vec<_> = subject.extended.iter().map(|arc| der::oid(&[1, 3, 6, 1, 5, 5, 7, 3, *arc])).collect();
         list.push(extension(37, false, der::sequence(&purposes)));
     }
     if !subject.names.is_empty() {

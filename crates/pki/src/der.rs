@@ -106,7 +106,11 @@ pub(crate) fn truth() -> Vec<u8> {
 /// A point in time, in the short form until 2049 as X.509 demands.
 pub(crate) fn time(at: Timestamp) -> Vec<u8> {
     let long = at.strftime("%Y%m%d%H%M%SZ").to_string();
-    if long.as_str() < "20500101000000Z" { element(UTC_TIME, &long.as_bytes()[2..]) } else { element(GENERALIZED_TIME, long.as_bytes()) }
+    if long.as_str() < "20500101000000Z" {
+        element(UTC_TIME, &long.as_bytes()[2..])
+    } else {
+        element(GENERALIZED_TIME, long.as_bytes())
+    }
 }
 
 /// A name of organizations and a common name.

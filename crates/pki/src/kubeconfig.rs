@@ -345,11 +345,20 @@ mod tests {
         let mut config = Kubeconfig::new();
         config.add("hub", &access("https://a:6443"));
         config.add("hub", &access("https://b:6443"));
-        config.add("team/x", &Access { auth: Auth::Certificate(PemPair { cert: "c".into(), key: "k".into() }), ..access("https://b:6443/x") });
+        config.add(
+            "team/x",
+            &Access {
+                auth: Auth::Certificate(PemPair { cert: "c".into(), key: "k".into() }),
+                ..access("https://b:6443/x")
+            },
+        );
         let again = Kubeconfig::parse(&config.to_yaml().unwrap()).unwrap();
         assert_eq!(again.contexts().collect::<Vec<_>>(), ["hub", "team/x"]);
         let hub = again.access(None).unwrap();
-        assert_eq!((hub.server.as_str(), hub.auth, hub.namespace.as_deref()), ("https://b:6443", Auth::Token("1e3".into()), Some("on")));
+        assert_eq!(
+            (hub.server.as_str(), hub.auth, hub.namespace.as_deref()),
+            ("https://b:6443", Auth::Token("1e3".into()), Some("on"))
+        );
         let team = again.access(Some("team/x")).unwrap();
         assert_eq!(team.auth, Auth::Certificate(PemPair { cert: "c".into(), key: "k".into() }));
         assert!(again.access(Some("none")).is_err());

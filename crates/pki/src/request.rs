@@ -5,12 +5,10 @@ use std::net::IpAddr;
 
 use rustls_pki_types::CertificateSigningRequestDer;
 use rustls_pki_types::pem::PemObject as _;
-use x509_parser::prelude::{
-    FromDer as _, GeneralName, ParsedExtension, X509CertificationRequest, X509Name,
-};
+use x509_parser::prelude::{FromDer as _, GeneralName, ParsedExtension, X509CertificationRequest, X509Name};
 
-use crate::certificate::{CLIENT_AUTH, SERVER_AUTH, San, usage};
 use crate::PkiError;
+use crate::certificate::{CLIENT_AUTH, SERVER_AUTH, San, usage};
 
 const NODES: &str = "system:nodes";
 const NODE_PREFIX: &str = "system:node:";

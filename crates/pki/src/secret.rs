@@ -16,7 +16,8 @@ pub fn random_text(len: usize) -> Result<String, PkiError> {
     let mut bytes = [0u8; 64];
     while text.len() < len {
         aws_lc_rs::rand::fill(&mut bytes).map_err(|_| PkiError::Key("no randomness".to_owned()))?;
-        let letters = bytes.iter().filter(|byte| **byte < FAIR).map(|byte| char::from(ALPHABET[usize::from(byte % 36)]));
+        let letters =
+            bytes.iter().filter(|byte| **byte < FAIR).map(|byte| char::from(ALPHABET[usize::from(byte % 36)]));
         text.extend(letters.take(len - text.len()));
     }
     Ok(text)

@@ -285,9 +285,7 @@ fn read_private(body: &Map<String, Value>, expires: Timestamp) -> Option<Claims>
         Some((object.get("name")?.as_str()?.to_owned(), object.get("uid")?.as_str()?.to_owned()))
     };
     let (name, uid) = reference("serviceaccount")?;
-    let bound = |key: &str, kind: &str| {
-        reference(key).map(|(name, uid)| Bound { kind: kind.to_owned(), name, uid })
-    };
+    let bound = |key: &str, kind: &str| reference(key).map(|(name, uid)| Bound { kind: kind.to_owned(), name, uid });
     let to_pod = bound("pod", "Pod").or_else(|| bound("secret", "Secret"));
     // Beside a pod the node only says where the pod runs.
     let node = if to_pod.is_some() { reference("node") } else { None };

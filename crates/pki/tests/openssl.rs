@@ -27,7 +27,8 @@ fn openssl_verifies_chain_names_and_purpose() {
         (write("ca.pem", &ca.cert_pem()), write("server.pem", &server.cert), write("user.pem", &user.cert));
     let verify = |cert: &std::path::Path, more: &[&str]| {
         let mut command = Command::new("openssl");
-        let output = command.args(["verify", "-x509_strict", "-CAfile"]).arg(&ca).args(more).arg(cert).output().unwrap();
+        let output =
+            command.args(["verify", "-x509_strict", "-CAfile"]).arg(&ca).args(more).arg(cert).output().unwrap();
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     for (cert, more, fine) in [

@@ -45,11 +45,7 @@ enum Names<'a> {
 
 impl<'a> Names<'a> {
     fn new(names: &'a [String]) -> Self {
-        if names.len() <= SHORT {
-            Names::Few(names)
-        } else {
-            Names::Many(names.iter().map(String::as_str).collect())
-        }
+        if names.len() <= SHORT { Names::Few(names) } else { Names::Many(names.iter().map(String::as_str).collect()) }
     }
 
     fn contains(&self, name: &str) -> bool {
@@ -73,19 +69,14 @@ impl<'a> Matcher<'a> {
     pub fn new(affinity: &'a ClusterAffinity) -> Self {
         Matcher {
             affinity: Cow::Borrowed(affinity),
-            names: (!affinity.cluster_names.is_empty())
-                .then(|| Names::new(&affinity.cluster_names)),
+            names: (!affinity.cluster_names.is_empty()).then(|| Names::new(&affinity.cluster_names)),
             exclude: Names::new(&affinity.exclude),
         }
     }
 
     /// For the affinity that all clusters meet.
     pub fn any() -> Self {
-        Matcher {
-            affinity: Cow::Owned(ClusterAffinity::default()),
-            names: None,
-            exclude: Names::Few(&[]),
-        }
+        Matcher { affinity: Cow::Owned(ClusterAffinity::default()), names: None, exclude: Names::Few(&[]) }
     }
 
     /// Whether a cluster meets all conditions.
@@ -98,11 +89,7 @@ impl<'a> Matcher<'a> {
         if self.exclude.contains(&cluster.name) {
             return Some(AffinityMiss::Excluded);
         }
-        if self
-            .names
-            .as_ref()
-            .is_some_and(|names| !names.contains(&cluster.name))
-        {
+        if self.names.as_ref().is_some_and(|names| !names.contains(&cluster.name)) {
             return Some(AffinityMiss::Name);
         }
         if let Some(selector) = &self.affinity.label_selector
@@ -110,23 +97,14 @@ impl<'a> Matcher<'a> {
         {
             return Some(AffinityMiss::Label(key.into()));
         }
-        let fields = self
-            .affinity
-            .field_selector
-            .iter()
-            .flat_map(|selector| &selector.match_expressions);
+        let fields = self.affinity.field_selector.iter().flat_map(|selector| &selector.match_expressions);
         let mut missed = fields.filter(|requirement| !field_matches(requirement, cluster));
-        missed
-            .next()
-            .map(|requirement| AffinityMiss::Field(requirement.key.as_str().into()))
+        missed.next().map(|requirement| AffinityMiss::Field(requirement.key.as_str().into()))
     }
 }
 
 /// The key of the first requirement of a selector that labels do not meet.
-fn label_miss<'s>(
-    selector: &'s LabelSelector,
-    labels: &BTreeMap<String, String>,
-) -> Option<&'s str> {
+fn label_miss<'s>(selector: &'s LabelSelector, labels: &BTreeMap<String, String>) -> Option<&'s str> {
     for (key, value) in selector.match_labels.iter().flatten() {
         if labels.get(key) != Some(value) {
             return Some(key);
@@ -134,12 +112,7 @@ fn label_miss<'s>(
     }
     for requirement in selector.match_expressions.iter().flatten() {
         let label = labels.get(&requirement.key);
-        let among = |label: &String| {
-            requirement
-                .values
-                .as_ref()
-                .is_some_and(|values| values.contains(label))
-        };
+        let among = |label: &String| requirement.values.as_ref().is_some_and(|values| values.contains(label));
         let holds = match requirement.operator.as_str() {
             "In" => label.is_some_and(among),
             "NotIn" => !label.is_some_and(among),
@@ -157,11 +130,7 @@ fn label_miss<'s>(
 /// A cluster in several zones is in a set of zones only with all of them.
 fn field_matches(requirement: &FieldSelectorRequirement, cluster: &Cluster) -> bool {
     let one = |field: &str| {
-        if field.is_empty() {
-            Vec::new()
-        } else {
-            vec![field.to_owned()]
-        }
+        if field.is_empty() { Vec::new() } else { vec![field.to_owned()] }
     };
     let values: Cow<'_, [String]> = match requirement.key.as_str() {
         "provider" => Cow::Owned(one(&cluster.provider)),

@@ -16,19 +16,10 @@ pub(crate) struct Share {
 }
 
 /// Shares replicas out among the chosen clusters; in the order of these.
-pub(crate) fn assign(
-    request: &Request<'_>,
-    chosen: &[&Candidate<'_>],
-) -> Result<Vec<Share>, DecisionError> {
+pub(crate) fn assign(request: &Request<'_>, chosen: &[&Candidate<'_>]) -> Result<Vec<Share>, DecisionError> {
     let replicas = i64::from(request.replicas);
     match request.strategy() {
-        Strategy::Duplicated => Ok(chosen
-            .iter()
-            .map(|_| Share {
-                replicas,
-                weight: 1,
-            })
-            .collect()),
+        Strategy::Duplicated => Ok(chosen.iter().map(|_| Share { replicas, weight: 1 }).collect()),
         Strategy::Static => Ok(by_static_weight(request, chosen)),
         Strategy::Dynamic | Strategy::Aggregated => by_room(request, chosen),
     }
@@ -36,26 +27,12 @@ pub(crate) fn assign(
 
 /// Static weights divide all replicas anew each time; the last decision does not count.
 fn by_static_weight(request: &Request<'_>, chosen: &[&Candidate<'_>]) -> Vec<Share> {
-    let preference = request
-        .placement
-        .replica_scheduling
-        .as_ref()
-        .and_then(|it| it.weight_preference.as_ref());
-    let entries = preference
-        .into_iter()
-        .flat_map(|preference| &preference.static_weight_list);
-    let entries: Vec<_> = entries
-        .map(|entry| (Matcher::new(&entry.target_cluster), entry.weight))
-        .collect();
+    let preference = request.placement.replica_scheduling.as_ref().and_then(|it| it.weight_preference.as_ref());
+    let entries = preference.into_iter().flat_map(|preference| &preference.static_weight_list);
+    let entries: Vec<_> = entries.map(|entry| (Matcher::new(&entry.target_cluster), entry.weight)).collect();
     let weight = |candidate: &&Candidate<'_>| {
-        let matching = entries
-            .iter()
-            .filter(|(matcher, _)| matcher.matches(candidate.cluster));
-        matching
-            .map(|(_, weight)| *weight)
-            .max()
-            .unwrap_or(0)
-            .max(0)
+        let matching = entries.iter().filter(|(matcher, _)| matcher.matches(candidate.cluster));
+        matching.map(|(_, weight)| *weight).max().unwrap_or(0).max(0)
     };
     let mut weights: Vec<i64> = chosen.iter().map(weight).collect();
     if weights.iter().all(|weight| *weight == 0) {
@@ -63,18 +40,10 @@ fn by_static_weight(request: &Request<'_>, chosen: &[&Candidate<'_>]) -> Vec<Sha
     }
     let parties = chosen.iter().zip(&weights);
     let parties: Vec<Party<'_>> = parties
-        .map(|(candidate, votes)| Party {
-            name: &candidate.cluster.name,
-            votes: *votes,
-            most: i64::MAX,
-        })
+        .map(|(candidate, votes)| Party { name: &candidate.cluster.name, votes: *votes, most: i64::MAX })
         .collect();
     let shares = divide(i64::from(request.replicas), &parties, request.uid);
-    shares
-        .into_iter()
-        .zip(weights)
-        .map(|(replicas, weight)| Share { replicas, weight })
-        .collect()
+    shares.into_iter().zip(weights).map(|(replicas, weight)| Share { replicas, weight }).collect()
 }
 
 /// What is to be divided now, in proportion to what, and what stays as it is.
@@ -91,28 +60,13 @@ impl Task {
         let nothing = vec![0; chosen.len()];
         let sum: i64 = assigned.iter().sum();
         if request.mode == Mode::Fresh {
-            let weights = chosen
-                .iter()
-                .map(|candidate| candidate.available())
-                .collect();
-            Some(Task {
-                replicas,
-                weights,
-                kept: nothing,
-            })
+            let weights = chosen.iter().map(|candidate| candidate.available()).collect();
+            Some(Task { replicas, weights, kept: nothing })
         } else if sum > replicas {
-            Some(Task {
-                replicas,
-                weights: assigned,
-                kept: nothing,
-            })
+            Some(Task { replicas, weights: assigned, kept: nothing })
         } else if sum < replicas {
             let weights = chosen.iter().map(|candidate| candidate.room).collect();
-            Some(Task {
-                replicas: replicas - sum,
-                weights,
-                kept: assigned,
-            })
+            Some(Task { replicas: replicas - sum, weights, kept: assigned })
         } else {
             None
         }
@@ -121,40 +75,20 @@ impl Task {
 
 fn by_room(request: &Request<'_>, chosen: &[&Candidate<'_>]) -> Result<Vec<Share>, DecisionError> {
     let Some(task) = Task::of(request, chosen) else {
-        let as_before = chosen.iter().map(|it| Share {
-            replicas: it.assigned,
-            weight: it.available(),
-        });
+        let as_before = chosen.iter().map(|it| Share { replicas: it.assigned, weight: it.available() });
         return Ok(as_before.collect());
     };
     let available: i64 = task.weights.iter().sum();
     if available < task.replicas {
-        return Err(DecisionError::TooLittleRoom {
-            clusters: chosen.len(),
-            available,
-            needed: task.replicas,
-        });
+        return Err(DecisionError::TooLittleRoom { clusters: chosen.len(), available, needed: task.replicas });
     }
-    let mut shares: Vec<Share> = task
-        .weights
-        .iter()
-        .zip(&task.kept)
-        .map(|(weight, kept)| Share {
-            replicas: *kept,
-            weight: *weight,
-        })
-        .collect();
+    let mut shares: Vec<Share> =
+        task.weights.iter().zip(&task.kept).map(|(weight, kept)| Share { replicas: *kept, weight: *weight }).collect();
     let mut rest = task.replicas;
-    let last = chosen
-        .iter()
-        .map(|candidate| candidate.tier)
-        .max()
-        .unwrap_or(0);
+    let last = chosen.iter().map(|candidate| candidate.tier).max().unwrap_or(0);
     // Each tier is filled before the next is touched; what goes is thus taken from the last one first.
     for tier in 0..=last {
-        let members: Vec<usize> = (0..chosen.len())
-            .filter(|at| chosen[*at].tier == tier)
-            .collect();
+        let members: Vec<usize> = (0..chosen.len()).filter(|at| chosen[*at].tier == tier).collect();
         let room: i64 = members.iter().map(|at| task.weights[*at]).sum();
         let part = rest.min(room);
         if part > 0 {
@@ -178,11 +112,7 @@ fn divide_tier(
     }
     let parties = members.iter().map(|at| {
         let weight = task.weights[*at];
-        Party {
-            name: &chosen[*at].cluster.name,
-            votes: weight,
-            most: weight,
-        }
+        Party { name: &chosen[*at].cluster.name, votes: weight, most: weight }
     });
     let parties: Vec<Party<'_>> = parties.collect();
     for (at, share) in members.iter().zip(divide(replicas, &parties, request.uid)) {

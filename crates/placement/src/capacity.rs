@@ -24,8 +24,7 @@ impl Requirements {
     /// Reads requests; one that cannot be read counts as more than any cluster has.
     pub fn new<'a>(requests: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let amounts = requests.into_iter().filter_map(|(resource, quantity)| {
-            let request =
-                Quantity::parse(quantity).map_or(i64::MAX, |quantity| amount(resource, quantity));
+            let request = Quantity::parse(quantity).map_or(i64::MAX, |quantity| amount(resource, quantity));
             (request > 0).then(|| (resource.into(), request))
         });
         let mut requests: Amounts = amounts.collect();
@@ -36,23 +35,13 @@ impl Requirements {
 
 impl From<&ReplicaRequirements> for Requirements {
     fn from(requirements: &ReplicaRequirements) -> Self {
-        Self::new(
-            requirements
-                .resource_request
-                .iter()
-                .map(|(name, quantity)| (name.as_str(), quantity.0.as_str())),
-        )
+        Self::new(requirements.resource_request.iter().map(|(name, quantity)| (name.as_str(), quantity.0.as_str())))
     }
 }
 
 impl From<&ComponentReplicaRequirements> for Requirements {
     fn from(requirements: &ComponentReplicaRequirements) -> Self {
-        Self::new(
-            requirements
-                .resource_request
-                .iter()
-                .map(|(name, quantity)| (name.as_str(), quantity.0.as_str())),
-        )
+        Self::new(requirements.resource_request.iter().map(|(name, quantity)| (name.as_str(), quantity.0.as_str())))
     }
 }
 
@@ -76,44 +65,24 @@ impl Capacity {
     /// Room for so many pods and these amounts.
     pub fn new<'a>(pods: i64, left: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let left = left.into_iter().filter_map(|(resource, quantity)| {
-            Some((
-                resource.into(),
-                amount(resource, Quantity::parse(quantity).ok()?),
-            ))
+            Some((resource.into(), amount(resource, Quantity::parse(quantity).ok()?)))
         });
         let mut left: Amounts = left.collect();
         left.sort();
-        Capacity {
-            pods,
-            left,
-            grades: Vec::new(),
-        }
+        Capacity { pods, left, grades: Vec::new() }
     }
 
     /// What a cluster reports; without a report there is no room.
     pub fn of(cluster: &Cluster) -> Self {
-        let Some(summary) = cluster
-            .status
-            .as_ref()
-            .and_then(|status| status.resource_summary.as_ref())
-        else {
+        let Some(summary) = cluster.status.as_ref().and_then(|status| status.resource_summary.as_ref()) else {
             return Capacity::default();
         };
         let mut left = Amounts::new();
         for resource in summary.allocatable.keys() {
-            left.push((
-                resource.as_str().into(),
-                amount(resource, remaining(summary, resource)),
-            ));
+            left.push((resource.as_str().into(), amount(resource, remaining(summary, resource))));
         }
-        let pods = left
-            .iter()
-            .find(|(resource, _)| &**resource == PODS)
-            .map_or(0, |(_, pods)| *pods);
-        let grades = grades(
-            &cluster.spec.resource_models,
-            &summary.allocatable_modelings,
-        );
+        let pods = left.iter().find(|(resource, _)| &**resource == PODS).map_or(0, |(_, pods)| *pods);
+        let grades = grades(&cluster.spec.resource_models, &summary.allocatable_modelings);
         Capacity { pods, left, grades }
     }
 
@@ -122,28 +91,18 @@ impl Capacity {
         if self.pods <= 0 {
             return 0;
         }
-        let Some(requirements) =
-            requirements.filter(|requirements| !requirements.requests.is_empty())
-        else {
+        let Some(requirements) = requirements.filter(|requirements| !requirements.requests.is_empty()) else {
             return self.pods;
         };
-        self.by_grades(requirements)
-            .unwrap_or_else(|| self.by_summary(requirements))
-            .min(self.pods)
+        self.by_grades(requirements).unwrap_or_else(|| self.by_summary(requirements)).min(self.pods)
     }
 
     /// How many sets of several components there is room for, each given with its replicas.
-    pub fn sets<'a>(
-        &self,
-        components: impl IntoIterator<Item = (i64, Option<&'a Requirements>)>,
-    ) -> i64 {
+    pub fn sets<'a>(&self, components: impl IntoIterator<Item = (i64, Option<&'a Requirements>)>) -> i64 {
         let (mut pods, mut total) = (0_i64, BTreeMap::<&str, i64>::new());
         for (replicas, requirements) in components {
             pods = pods.saturating_add(replicas);
-            for (resource, request) in requirements
-                .into_iter()
-                .flat_map(|requirements| &requirements.requests)
-            {
+            for (resource, request) in requirements.into_iter().flat_map(|requirements| &requirements.requests) {
                 let sum = total.entry(resource).or_default();
                 *sum = sum.saturating_add(request.saturating_mul(replicas));
             }
@@ -152,9 +111,7 @@ impl Capacity {
             return self.pods.max(0);
         }
         let by_resource = total.into_iter().filter(|(_, request)| *request > 0);
-        let least = by_resource
-            .map(|(resource, request)| self.left_of(resource) / request)
-            .min();
+        let least = by_resource.map(|(resource, request)| self.left_of(resource) / request).min();
         least.unwrap_or(i64::MAX).min(self.pods / pods).max(0)
     }
 
@@ -163,10 +120,7 @@ impl Capacity {
     }
 
     fn by_summary(&self, requirements: &Requirements) -> i64 {
-        let fits = requirements
-            .requests
-            .iter()
-            .map(|(resource, request)| self.left_of(resource).max(0) / request);
+        let fits = requirements.requests.iter().map(|(resource, request)| self.left_of(resource).max(0) / request);
         fits.min().unwrap_or(i64::MAX)
     }
 
@@ -188,26 +142,17 @@ impl Capacity {
 }
 
 fn find(amounts: &Amounts, resource: &str) -> Option<i64> {
-    let at = amounts
-        .binary_search_by(|(name, _)| (**name).cmp(resource))
-        .ok()?;
+    let at = amounts.binary_search_by(|(name, _)| (**name).cmp(resource)).ok()?;
     amounts.get(at).map(|(_, amount)| *amount)
 }
 
 fn amount(resource: &str, quantity: Quantity) -> i64 {
-    if resource == CPU {
-        quantity.milli_value()
-    } else {
-        quantity.value()
-    }
+    if resource == CPU { quantity.milli_value() } else { quantity.value() }
 }
 
 fn remaining(summary: &ResourceSummary, resource: &str) -> Quantity {
     let read = |amounts: &BTreeMap<String, atoll_api::Quantity>| {
-        amounts
-            .get(resource)
-            .and_then(|quantity| Quantity::parse(&quantity.0).ok())
-            .unwrap_or(Quantity::ZERO)
+        amounts.get(resource).and_then(|quantity| Quantity::parse(&quantity.0).ok()).unwrap_or(Quantity::ZERO)
     };
     read(&summary.allocatable) - read(&summary.allocated) - read(&summary.allocating)
 }
@@ -217,15 +162,9 @@ fn grades(models: &[ResourceModel], counts: &[AllocatableModeling]) -> Vec<Grade
         return Vec::new();
     }
     let grade = |model: &ResourceModel| {
-        let count = counts
-            .iter()
-            .find(|count| count.grade == model.grade)
-            .map_or(0, |count| count.count);
+        let count = counts.iter().find(|count| count.grade == model.grade).map_or(0, |count| count.count);
         let least = model.ranges.iter().filter_map(|range| {
-            Some((
-                range.name.as_str().into(),
-                amount(&range.name, Quantity::parse(&range.min.0).ok()?),
-            ))
+            Some((range.name.as_str().into(), amount(&range.name, Quantity::parse(&range.min.0).ok()?)))
         });
         let mut least: Amounts = least.collect();
         least.sort();

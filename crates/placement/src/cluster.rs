@@ -58,11 +58,8 @@ impl Cluster {
 impl From<&api::Cluster> for Cluster {
     fn from(cluster: &api::Cluster) -> Self {
         let (spec, meta) = (&cluster.spec, &cluster.metadata);
-        let zones = if spec.zones.is_empty() && !spec.zone.is_empty() {
-            vec![spec.zone.clone()]
-        } else {
-            spec.zones.clone()
-        };
+        let zones =
+            if spec.zones.is_empty() && !spec.zone.is_empty() { vec![spec.zone.clone()] } else { spec.zones.clone() };
         let taints = spec.taints.iter().map(|taint| {
             Arc::new(Taint {
                 key: taint.key.clone(),
@@ -71,16 +68,10 @@ impl From<&api::Cluster> for Cluster {
             })
         });
         let status = cluster.status.as_ref();
-        let apis = status
-            .into_iter()
-            .flat_map(|status| &status.api_enablements)
-            .flat_map(|enablement| {
-                let version = &enablement.group_version;
-                enablement
-                    .resources
-                    .iter()
-                    .map(move |resource| format!("{version}/{}", resource.kind).into())
-            });
+        let apis = status.into_iter().flat_map(|status| &status.api_enablements).flat_map(|enablement| {
+            let version = &enablement.group_version;
+            enablement.resources.iter().map(move |resource| format!("{version}/{}", resource.kind).into())
+        });
         Cluster {
             name: meta.name.as_deref().unwrap_or_default().into(),
             labels: meta.labels.clone().unwrap_or_default(),
@@ -109,13 +100,9 @@ impl Snapshot {
 
     /// A snapshot of clusters that another one may share; the last of a name wins.
     pub fn of_shared(clusters: impl IntoIterator<Item = Arc<Cluster>>) -> Self {
-        let by_name: BTreeMap<Arc<str>, Arc<Cluster>> = clusters
-            .into_iter()
-            .map(|cluster| (cluster.name.clone(), cluster))
-            .collect();
-        Snapshot {
-            clusters: by_name.into_values().collect(),
-        }
+        let by_name: BTreeMap<Arc<str>, Arc<Cluster>> =
+            clusters.into_iter().map(|cluster| (cluster.name.clone(), cluster)).collect();
+        Snapshot { clusters: by_name.into_values().collect() }
     }
 
     /// The clusters, sorted by name.
@@ -125,22 +112,12 @@ impl Snapshot {
 
     /// The cluster of a name.
     pub fn get(&self, name: &str) -> Option<&Arc<Cluster>> {
-        let at = self
-            .clusters
-            .binary_search_by(|cluster| (*cluster.name).cmp(name))
-            .ok()?;
+        let at = self.clusters.binary_search_by(|cluster| (*cluster.name).cmp(name)).ok()?;
         self.clusters.get(at)
     }
 
     /// The snapshot as if a cluster were gone.
     pub fn without(&self, name: &str) -> Self {
-        Snapshot {
-            clusters: self
-                .clusters
-                .iter()
-                .filter(|cluster| *cluster.name != *name)
-                .cloned()
-                .collect(),
-        }
+        Snapshot { clusters: self.clusters.iter().filter(|cluster| *cluster.name != *name).cloned().collect() }
     }
 }

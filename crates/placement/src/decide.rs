@@ -25,41 +25,24 @@ pub fn decide(snapshot: &Snapshot, request: &Request<'_>) -> Decision {
     let terms = &request.placement.cluster_affinities;
     if terms.is_empty() {
         let tiers = Tiers::of_placement(request.placement);
-        return Attempt {
-            snapshot,
-            request,
-            spread: &spread,
-            previous: &previous,
-        }
-        .run(&tiers);
+        return Attempt { snapshot, request, spread: &spread, previous: &previous }.run(&tiers);
     }
     let start = match request.mode {
         Mode::Fresh => 0,
-        Mode::Steady => terms
-            .iter()
-            .position(|term| term.affinity_name == request.observed_affinity)
-            .unwrap_or(0),
+        Mode::Steady => terms.iter().position(|term| term.affinity_name == request.observed_affinity).unwrap_or(0),
     };
     let mut failed: Option<Decision> = None;
     let mut skipped = Vec::new();
     for term in terms.iter().skip(start) {
         let tiers = Tiers::of_term(term, request.is_workload());
-        let attempt = Attempt {
-            snapshot,
-            request,
-            spread: &spread,
-            previous: &previous,
-        };
+        let attempt = Attempt { snapshot, request, spread: &spread, previous: &previous };
         let mut decision = attempt.run(&tiers);
         decision.affinity.clone_from(&term.affinity_name);
         let Some(error) = &decision.error else {
             decision.skipped = skipped;
             return decision;
         };
-        skipped.push(Skipped {
-            affinity: term.affinity_name.clone(),
-            error: error.clone(),
-        });
+        skipped.push(Skipped { affinity: term.affinity_name.clone(), error: error.clone() });
         failed.get_or_insert(decision);
     }
     let mut decision = failed.unwrap_or_default();
@@ -82,34 +65,15 @@ impl Attempt<'_> {
         for (at, cluster) in self.snapshot.clusters().iter().enumerate() {
             let replicas = self.previous.replicas(&cluster.name);
             let score = if replicas.is_some() { IS_TARGET } else { 0 };
-            let checked = check(
-                self.request,
-                tiers,
-                self.spread,
-                cluster,
-                replicas.is_some(),
-            );
-            let mut reason = ClusterReason {
-                cluster: cluster.name.clone(),
-                chosen: None,
-                score,
-                available: None,
-                refused_by: None,
-            };
+            let checked = check(self.request, tiers, self.spread, cluster, replicas.is_some());
+            let mut reason =
+                ClusterReason { cluster: cluster.name.clone(), chosen: None, score, available: None, refused_by: None };
             match checked {
                 Err(rule) => reason.refused_by = Some(rule),
                 Ok(tier) => {
                     let (room, assigned) = (self.room(cluster), replicas.unwrap_or(0));
-                    let candidate = Candidate {
-                        cluster,
-                        at,
-                        tier,
-                        score,
-                        room,
-                        assigned,
-                    };
-                    reason.available =
-                        Some(candidate.available()).filter(|_| self.request.is_workload());
+                    let candidate = Candidate { cluster, at, tier, score, room, assigned };
+                    reason.available = Some(candidate.available()).filter(|_| self.request.is_workload());
                     candidates.push(candidate);
                 }
             }
@@ -117,16 +81,8 @@ impl Attempt<'_> {
         }
         rank(&mut candidates);
         match self.place(&candidates, &mut reasons) {
-            Ok(clusters) => Decision {
-                clusters,
-                reasons,
-                ..Decision::default()
-            },
-            Err(error) => Decision {
-                reasons,
-                error: Some(error),
-                ..Decision::default()
-            },
+            Ok(clusters) => Decision { clusters, reasons, ..Decision::default() },
+            Err(error) => Decision { reasons, error: Some(error), ..Decision::default() },
         }
     }
 
@@ -138,29 +94,16 @@ impl Attempt<'_> {
         }
         let components = request.components.iter();
         let reported = if request.is_set() {
-            cluster
-                .capacity
-                .sets(components.map(|it| (i64::from(it.replicas), it.requirements.as_ref())))
+            cluster.capacity.sets(components.map(|it| (i64::from(it.replicas), it.requirements.as_ref())))
         } else {
             cluster.capacity.replicas(request.requirements.as_ref())
         };
-        let counted = request
-            .estimates
-            .and_then(|estimates| estimates.get(&cluster.name))
-            .filter(|it| **it >= 0);
+        let counted = request.estimates.and_then(|estimates| estimates.get(&cluster.name)).filter(|it| **it >= 0);
         let room = counted.map_or(reported, |counted| reported.min(i64::from(*counted)));
-        if room >= UNBOUNDED {
-            i64::from(request.replicas.max(1))
-        } else {
-            room
-        }
+        if room >= UNBOUNDED { i64::from(request.replicas.max(1)) } else { room }
     }
 
-    fn place(
-        &self,
-        candidates: &[Candidate<'_>],
-        reasons: &mut [ClusterReason],
-    ) -> Result<Vec<Target>, DecisionError> {
+    fn place(&self, candidates: &[Candidate<'_>], reasons: &mut [ClusterReason]) -> Result<Vec<Target>, DecisionError> {
         if candidates.is_empty() {
             return Err(no_cluster_fits(reasons));
         }
@@ -168,8 +111,7 @@ impl Attempt<'_> {
         for (at, rule) in selection.refused {
             reasons[candidates[at].at].refused_by = Some(rule);
         }
-        let chosen: Vec<&Candidate<'_>> =
-            selection.taken.iter().map(|at| &candidates[*at]).collect();
+        let chosen: Vec<&Candidate<'_>> = selection.taken.iter().map(|at| &candidates[*at]).collect();
         let shares = if self.request.replicas > 0 {
             assign(self.request, &chosen)?
         } else {
@@ -178,16 +120,10 @@ impl Attempt<'_> {
         let mut targets = Vec::with_capacity(chosen.len());
         for (candidate, share) in chosen.iter().zip(shares) {
             let reason = &mut reasons[candidate.at];
-            if share.replicas > 0
-                || self.request.replicas <= 0
-                || self.request.options.empty_workloads
-            {
+            if share.replicas > 0 || self.request.replicas <= 0 || self.request.options.empty_workloads {
                 let replicas = i32::try_from(share.replicas).unwrap_or(i32::MAX);
                 reason.chosen = Some(replicas);
-                targets.push(Target {
-                    name: candidate.cluster.name.clone(),
-                    replicas,
-                });
+                targets.push(Target { name: candidate.cluster.name.clone(), replicas });
             } else {
                 reason.refused_by = Some(self.no_share(share));
             }
@@ -200,28 +136,16 @@ impl Attempt<'_> {
         if self.request.strategy() == Strategy::Static && share.weight == 0 {
             Rule::NoWeight
         } else {
-            Rule::NoShare {
-                weight: share.weight,
-                replicas: self.request.replicas,
-            }
+            Rule::NoShare { weight: share.weight, replicas: self.request.replicas }
         }
     }
 }
 
 fn no_cluster_fits(reasons: &[ClusterReason]) -> DecisionError {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for rule in reasons
-        .iter()
-        .filter_map(|reason| reason.refused_by.as_ref())
-    {
+    for rule in reasons.iter().filter_map(|reason| reason.refused_by.as_ref()) {
         *counts.entry(rule.summary()).or_default() += 1;
     }
-    let refusals = counts
-        .into_iter()
-        .map(|(what, count)| (count, what))
-        .collect();
-    DecisionError::NoClusterFits {
-        total: reasons.len(),
-        refusals,
-    }
+    let refusals = counts.into_iter().map(|(what, count)| (count, what)).collect();
+    DecisionError::NoClusterFits { total: reasons.len(), refusals }
 }

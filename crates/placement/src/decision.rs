@@ -89,9 +89,7 @@ impl DecisionError {
     pub fn reason(&self) -> &'static str {
         match self {
             DecisionError::NoClusterFits { .. } => reason::NO_CLUSTER_FIT,
-            DecisionError::TooFewGroups { .. } | DecisionError::NoChoice { .. } => {
-                reason::SCHEDULER_ERROR
-            }
+            DecisionError::TooFewGroups { .. } | DecisionError::NoChoice { .. } => reason::SCHEDULER_ERROR,
             DecisionError::TooLittleRoom { .. } => reason::UNSCHEDULABLE,
         }
     }
@@ -106,10 +104,7 @@ fn counted(refusals: &[(usize, String)]) -> String {
     if refusals.is_empty() {
         return String::new();
     }
-    let texts: Vec<String> = refusals
-        .iter()
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
+    let texts: Vec<String> = refusals.iter().map(|(count, what)| format!("{count} {what}")).collect();
     format!(": {}", texts.join(", "))
 }
 
@@ -135,17 +130,11 @@ pub struct Decision {
 impl Decision {
     /// How many replicas were placed in all.
     pub fn replicas(&self) -> i64 {
-        self.clusters
-            .iter()
-            .map(|target| i64::from(target.replicas))
-            .sum()
+        self.clusters.iter().map(|target| i64::from(target.replicas)).sum()
     }
 
     /// How many replicas a cluster takes, if it was chosen.
     pub fn replicas_in(&self, cluster: &str) -> Option<i32> {
-        self.clusters
-            .iter()
-            .find(|target| *target.name == *cluster)
-            .map(|target| target.replicas)
+        self.clusters.iter().find(|target| *target.name == *cluster).map(|target| target.replicas)
     }
 }

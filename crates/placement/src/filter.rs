@@ -18,14 +18,8 @@ pub(crate) struct Tiers<'a> {
 impl<'a> Tiers<'a> {
     /// Of a placement without named terms.
     pub(crate) fn of_placement(placement: &'a Placement) -> Self {
-        let primary = placement
-            .cluster_affinity
-            .as_ref()
-            .map_or_else(Matcher::any, Matcher::new);
-        Tiers {
-            primary,
-            overflow: Vec::new(),
-        }
+        let primary = placement.cluster_affinity.as_ref().map_or_else(Matcher::any, Matcher::new);
+        Tiers { primary, overflow: Vec::new() }
     }
 
     /// Of a named term; only workloads overflow.
@@ -42,10 +36,7 @@ impl<'a> Tiers<'a> {
         let Some(miss) = self.primary.miss(cluster) else {
             return Ok(0);
         };
-        let tier = self
-            .overflow
-            .iter()
-            .position(|matcher| matcher.matches(cluster));
+        let tier = self.overflow.iter().position(|matcher| matcher.matches(cluster));
         tier.map(|tier| tier + 1).ok_or(Rule::Affinity(miss))
     }
 }
@@ -55,10 +46,7 @@ pub(crate) struct Previous<'a>(Vec<(&'a str, i64)>);
 
 impl<'a> Previous<'a> {
     pub(crate) fn of(request: &Request<'a>) -> Self {
-        let targets = request
-            .previous
-            .iter()
-            .map(|target| (target.name.as_str(), i64::from(target.replicas.max(0))));
+        let targets = request.previous.iter().map(|target| (target.name.as_str(), i64::from(target.replicas.max(0))));
         let mut targets: Vec<_> = targets.collect();
         targets.sort_unstable();
         Previous(targets)
@@ -66,10 +54,7 @@ impl<'a> Previous<'a> {
 
     /// How many replicas a cluster has, if it is a target.
     pub(crate) fn replicas(&self, cluster: &str) -> Option<i64> {
-        let at = self
-            .0
-            .binary_search_by(|(name, _)| (*name).cmp(cluster))
-            .ok()?;
+        let at = self.0.binary_search_by(|(name, _)| (*name).cmp(cluster)).ok()?;
         self.0.get(at).map(|(_, replicas)| *replicas)
     }
 }
@@ -94,19 +79,11 @@ pub(crate) fn check(
             return Err(Rule::ApiMissing(request.api.clone()));
         }
         let tolerations = &request.placement.cluster_tolerations;
-        if let Some(taint) = cluster
-            .taints
-            .iter()
-            .find(|taint| taint.is_hard() && !is_tolerated(tolerations, taint))
-        {
+        if let Some(taint) = cluster.taints.iter().find(|taint| taint.is_hard() && !is_tolerated(tolerations, taint)) {
             return Err(Rule::Taint(taint.clone()));
         }
     }
-    if let Some(constraint) = spread
-        .groups
-        .iter()
-        .find(|constraint| constraint.by.group(cluster).is_none())
-    {
+    if let Some(constraint) = spread.groups.iter().find(|constraint| constraint.by.group(cluster).is_none()) {
         return Err(Rule::NoGroup(constraint.by.name()));
     }
     if request.evicting.iter().any(|name| *name == &*cluster.name) {
@@ -118,28 +95,20 @@ pub(crate) fn check(
     {
         return Err(Rule::NotWithGroup(hosts.len()));
     }
-    if request
-        .anti_affinity_hosts
-        .is_some_and(|hosts| hosts.contains(&*cluster.name))
-    {
+    if request.anti_affinity_hosts.is_some_and(|hosts| hosts.contains(&*cluster.name)) {
         return Err(Rule::WithGroup);
     }
     Ok(tier)
 }
 
 fn is_tolerated(tolerations: &[Toleration], taint: &Taint) -> bool {
-    let same = |given: &Option<String>, own: &str| {
-        given
-            .as_deref()
-            .is_none_or(|given| given.is_empty() || given == own)
-    };
+    let same =
+        |given: &Option<String>, own: &str| given.as_deref().is_none_or(|given| given.is_empty() || given == own);
     tolerations.iter().any(|toleration| {
         same(&toleration.effect, &taint.effect)
             && same(&toleration.key, &taint.key)
             && match toleration.operator.as_deref() {
-                None | Some("" | "Equal") => {
-                    toleration.value.as_deref().unwrap_or_default() == taint.value
-                }
+                None | Some("" | "Equal") => toleration.value.as_deref().unwrap_or_default() == taint.value,
                 Some("Exists") => true,
                 Some(_) => false,
             }

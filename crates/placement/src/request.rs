@@ -3,9 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
-use atoll_api::policy::{
-    Placement, ReplicaDivisionPreference, ReplicaSchedulingType, SpreadConstraint, SpreadField,
-};
+use atoll_api::policy::{Placement, ReplicaDivisionPreference, ReplicaSchedulingType, SpreadConstraint, SpreadField};
 use atoll_api::work::{ResourceBindingSpec, ResourceBindingStatus, TargetCluster, TargetComponent};
 
 use crate::capacity::Requirements;
@@ -91,10 +89,7 @@ impl<'a> Request<'a> {
         let components = spec.components.iter().map(|component| Component {
             name: component.name.clone(),
             replicas: component.replicas,
-            requirements: component
-                .replica_requirements
-                .as_ref()
-                .map(Requirements::from),
+            requirements: component.replica_requirements.as_ref().map(Requirements::from),
         });
         Request {
             api: format!("{}/{}", spec.resource.api_version, spec.resource.kind).into(),
@@ -104,18 +99,9 @@ impl<'a> Request<'a> {
             requirements: spec.replica_requirements.as_ref().map(Requirements::from),
             components: components.collect(),
             previous: &spec.clusters,
-            evicting: spec
-                .graceful_eviction_tasks
-                .iter()
-                .map(|task| task.from_cluster.as_str())
-                .collect(),
-            observed_affinity: status
-                .map_or("", |status| &status.scheduler_observing_affinity_name),
-            mode: if is_triggered(spec, status) {
-                Mode::Fresh
-            } else {
-                Mode::Steady
-            },
+            evicting: spec.graceful_eviction_tasks.iter().map(|task| task.from_cluster.as_str()).collect(),
+            observed_affinity: status.map_or("", |status| &status.scheduler_observing_affinity_name),
+            mode: if is_triggered(spec, status) { Mode::Fresh } else { Mode::Steady },
             estimates: None,
             affinity_hosts: None,
             anti_affinity_hosts: None,
@@ -144,15 +130,9 @@ impl<'a> Request<'a> {
     /// A decision as it is written into the binding.
     pub fn targets(&self, decision: &Decision) -> Vec<TargetCluster> {
         let components = || {
-            let of_one = |component: &Component| TargetComponent {
-                name: component.name.clone(),
-                replicas: component.replicas,
-            };
-            if self.is_set() {
-                self.components.iter().map(of_one).collect()
-            } else {
-                Vec::new()
-            }
+            let of_one =
+                |component: &Component| TargetComponent { name: component.name.clone(), replicas: component.replicas };
+            if self.is_set() { self.components.iter().map(of_one).collect() } else { Vec::new() }
         };
         let target = |target: &Target| TargetCluster {
             name: target.name.to_string(),
@@ -180,10 +160,7 @@ impl<'a> Request<'a> {
 }
 
 /// Whether a new decision was asked for after the last one.
-pub(crate) fn is_triggered(
-    spec: &ResourceBindingSpec,
-    status: Option<&ResourceBindingStatus>,
-) -> bool {
+pub(crate) fn is_triggered(spec: &ResourceBindingSpec, status: Option<&ResourceBindingStatus>) -> bool {
     let last = status.and_then(|status| status.last_scheduled_time.as_ref());
     matches!((&spec.reschedule_triggered_at, last), (Some(asked), Some(last)) if asked > last)
 }

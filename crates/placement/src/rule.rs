@@ -81,16 +81,10 @@ impl Rule {
             Rule::Taint(taint) => format!("cluster(s) had untolerated taint {{{}}}", taint.key),
             Rule::NoGroup(by) => format!("cluster(s) had no {by}"),
             Rule::Evicting => "cluster(s) in the process of eviction".to_owned(),
-            Rule::NotWithGroup(_) => {
-                "cluster(s) did not host the workload affinity group".to_owned()
-            }
+            Rule::NotWithGroup(_) => "cluster(s) did not host the workload affinity group".to_owned(),
             Rule::WithGroup => "cluster(s) hosted the workload anti-affinity group".to_owned(),
-            Rule::Rank { .. } | Rule::Group { .. } => {
-                "cluster(s) not taken by the spread constraints".to_owned()
-            }
-            Rule::NoWeight | Rule::NoShare { .. } => {
-                "cluster(s) with no share of the replicas".to_owned()
-            }
+            Rule::Rank { .. } | Rule::Group { .. } => "cluster(s) not taken by the spread constraints".to_owned(),
+            Rule::NoWeight | Rule::NoShare { .. } => "cluster(s) with no share of the replicas".to_owned(),
         }
     }
 }
@@ -101,11 +95,7 @@ impl fmt::Display for Rule {
             Rule::Deleting => out.write_str("is being deleted"),
             Rule::Affinity(miss) => write!(out, "{miss}"),
             Rule::ApiMissing(api) => write!(out, "does not serve {api}"),
-            Rule::Taint(taint) => write!(
-                out,
-                "untolerated taint {}={}:{}",
-                taint.key, taint.value, taint.effect
-            ),
+            Rule::Taint(taint) => write!(out, "untolerated taint {}={}:{}", taint.key, taint.value, taint.effect),
             Rule::NoGroup(by) => write!(out, "has no {by} to spread by"),
             Rule::Evicting => out.write_str("is being evicted from"),
             Rule::NotWithGroup(hosts) => {

@@ -43,11 +43,7 @@ impl Candidate<'_> {
 /// Best first: tier, score, room, name.
 pub(crate) fn rank(candidates: &mut [Candidate<'_>]) {
     candidates.sort_by(|a, b| {
-        let order = a
-            .tier
-            .cmp(&b.tier)
-            .then(b.score.cmp(&a.score))
-            .then(b.available().cmp(&a.available()));
+        let order = a.tier.cmp(&b.tier).then(b.score.cmp(&a.score)).then(b.available().cmp(&a.available()));
         order.then_with(|| a.cluster.name.cmp(&b.cluster.name))
     });
 }
@@ -107,20 +103,14 @@ pub(crate) struct Spread<'a> {
 impl<'a> Spread<'a> {
     /// Reads the constraints; of several on the same field the last one counts.
     pub(crate) fn of(placement: &'a Placement) -> Self {
-        let mut spread = Spread {
-            least: 0,
-            most: usize::MAX,
-            groups: Vec::new(),
-        };
+        let mut spread = Spread { least: 0, most: usize::MAX, groups: Vec::new() };
         for constraint in &placement.spread_constraints {
             let (least, most) = bounds(constraint);
             let by = match constraint.spread_by_field {
                 Some(SpreadField::Provider) => GroupBy::Provider,
                 Some(SpreadField::Region) => GroupBy::Region,
                 Some(SpreadField::Zone) => GroupBy::Zone,
-                None if !constraint.spread_by_label.is_empty() => {
-                    GroupBy::Label(&constraint.spread_by_label)
-                }
+                None if !constraint.spread_by_label.is_empty() => GroupBy::Label(&constraint.spread_by_label),
                 Some(SpreadField::Cluster) | None => {
                     (spread.least, spread.most) = (least, most);
                     continue;
@@ -160,10 +150,7 @@ pub(crate) fn select(
 ) -> Result<Selection, DecisionError> {
     // Static weights name the clusters themselves, so spreading has no say there.
     if spread.is_open() || request.strategy() == Strategy::Static {
-        return Ok(Selection {
-            taken: (0..candidates.len()).collect(),
-            refused: Vec::new(),
-        });
+        return Ok(Selection { taken: (0..candidates.len()).collect(), refused: Vec::new() });
     }
     match spread.groups.as_slice() {
         [] => by_cluster(candidates, spread, needed(request)),
@@ -189,18 +176,7 @@ fn with_ranks(of: usize, taken: Vec<usize>, most: usize) -> Selection {
     taken.iter().for_each(|at| is_taken[*at] = true);
     let left = (0..of).filter(|at| !is_taken[*at]);
     let most = most.min(taken.len());
-    let refused = left
-        .map(|at| {
-            (
-                at,
-                Rule::Rank {
-                    place: at + 1,
-                    of,
-                    most,
-                },
-            )
-        })
-        .collect();
+    let refused = left.map(|at| (at, Rule::Rank { place: at + 1, of, most })).collect();
     Selection { taken, refused }
 }
 
@@ -211,11 +187,7 @@ fn by_cluster(
 ) -> Result<Selection, DecisionError> {
     let found = candidates.len();
     if found < spread.least {
-        return Err(DecisionError::TooFewGroups {
-            by: "cluster".to_owned(),
-            found,
-            least: spread.least,
-        });
+        return Err(DecisionError::TooFewGroups { by: "cluster".to_owned(), found, least: spread.least });
     }
     let count = spread.most.min(found);
     let mut order: Vec<usize> = (0..found).collect();
@@ -251,11 +223,7 @@ fn make_room(
         }
     }
     if total < needed {
-        return Err(DecisionError::TooLittleRoom {
-            clusters: count,
-            available: total,
-            needed,
-        });
+        return Err(DecisionError::TooLittleRoom { clusters: count, available: total, needed });
     }
     Ok(())
 }
@@ -275,11 +243,7 @@ fn by_group(
     let by = constraint.by.name();
     if members.len() < constraint.least {
         let (by, found) = (by.to_string(), members.len());
-        return Err(DecisionError::TooFewGroups {
-            by,
-            found,
-            least: constraint.least,
-        });
+        return Err(DecisionError::TooFewGroups { by, found, least: constraint.least });
     }
     let weigh = |(name, members): (&&'_ str, &Vec<usize>)| groups::Group {
         name: (*name).to_owned(),
@@ -294,71 +258,37 @@ fn by_group(
     };
     let (mut taken, mut rest) = (Vec::new(), Vec::new());
     for group in chosen {
-        if let Some((best, others)) = members
-            .get(found[group].name.as_str())
-            .and_then(|list| list.split_first())
-        {
+        if let Some((best, others)) = members.get(found[group].name.as_str()).and_then(|list| list.split_first()) {
             taken.push(*best);
             rest.extend_from_slice(others);
         }
     }
     rest.sort_unstable();
-    taken.extend(
-        rest.into_iter()
-            .take(spread.most.saturating_sub(taken.len())),
-    );
+    taken.extend(rest.into_iter().take(spread.most.saturating_sub(taken.len())));
     Ok(with_groups(candidates, taken, constraint, spread.most))
 }
 
 /// Says of those not taken whether their group or their place in it is the cause.
-fn with_groups(
-    candidates: &[Candidate<'_>],
-    taken: Vec<usize>,
-    constraint: &Constraint<'_>,
-    most: usize,
-) -> Selection {
+fn with_groups(candidates: &[Candidate<'_>], taken: Vec<usize>, constraint: &Constraint<'_>, most: usize) -> Selection {
     let by = constraint.by.name();
-    let group = |at: usize| {
-        constraint
-            .by
-            .group(candidates[at].cluster)
-            .unwrap_or_default()
-    };
+    let group = |at: usize| constraint.by.group(candidates[at].cluster).unwrap_or_default();
     let groups: std::collections::BTreeSet<&str> = taken.iter().map(|at| group(*at)).collect();
     let mut selection = with_ranks(candidates.len(), taken, most);
     for (at, rule) in &mut selection.refused {
         if !groups.contains(group(*at)) {
-            *rule = Rule::Group {
-                by: by.clone(),
-                name: group(*at).into(),
-                most: constraint.most,
-            };
+            *rule = Rule::Group { by: by.clone(), name: group(*at).into(), most: constraint.most };
         }
     }
     selection
 }
 
 /// What a group is worth: first how much of the demand it can meet, then the scores of its clusters.
-fn score(
-    candidates: &[Candidate<'_>],
-    members: &[usize],
-    request: &Request<'_>,
-    least: usize,
-) -> i64 {
+fn score(candidates: &[Candidate<'_>], members: &[usize], request: &Request<'_>, least: usize) -> i64 {
     let replicas = i64::from(request.replicas);
     if request.strategy() == Strategy::Duplicated {
-        let able = members
-            .iter()
-            .map(|at| &candidates[*at])
-            .filter(|candidate| candidate.available() >= replicas);
-        let (count, sum) = able.fold((0, 0), |(count, sum), candidate| {
-            (count + 1, sum + candidate.score)
-        });
-        return if count == 0 {
-            0
-        } else {
-            count * UNIT + sum / count
-        };
+        let able = members.iter().map(|at| &candidates[*at]).filter(|candidate| candidate.available() >= replicas);
+        let (count, sum) = able.fold((0, 0), |(count, sum), candidate| (count + 1, sum + candidate.score));
+        return if count == 0 { 0 } else { count * UNIT + sum / count };
     }
     let target = replicas / (least as i64).max(1) + 1;
     let (mut room, mut sum, mut count) = (0, 0, 0);

@@ -31,8 +31,7 @@ pub fn trigger(
     applied: Option<&Placement>,
 ) -> Option<Trigger> {
     let request = Request::of(spec, status);
-    if applied.is_none_or(|applied| is_other(applied, request.placement, request.observed_affinity))
-    {
+    if applied.is_none_or(|applied| is_other(applied, request.placement, request.observed_affinity)) {
         return Some(Trigger::PlacementChanged);
     }
     if replicas_changed(&request) {
@@ -41,15 +40,11 @@ pub fn trigger(
     if is_triggered(spec, status) {
         return Some(Trigger::Requested);
     }
-    let mut targets = spec
-        .clusters
-        .iter()
-        .filter_map(|target| snapshot.get(&target.name));
+    let mut targets = spec.clusters.iter().filter_map(|target| snapshot.get(&target.name));
     if targets.any(|cluster| cluster.deleting) {
         return Some(Trigger::ClusterDeleting);
     }
-    (!request.is_workload() || request.strategy() == Strategy::Duplicated)
-        .then_some(Trigger::Copied)
+    (!request.is_workload() || request.strategy() == Strategy::Duplicated).then_some(Trigger::Copied)
 }
 
 fn replicas_changed(request: &Request<'_>) -> bool {
@@ -57,27 +52,16 @@ fn replicas_changed(request: &Request<'_>) -> bool {
         return !request.components.is_empty() && request.previous.is_empty();
     }
     if request.strategy() == Strategy::Duplicated {
-        return request
-            .previous
-            .iter()
-            .any(|target| target.replicas != request.replicas);
+        return request.previous.iter().any(|target| target.replicas != request.replicas);
     }
-    let sum: i64 = request
-        .previous
-        .iter()
-        .map(|target| i64::from(target.replicas))
-        .sum();
+    let sum: i64 = request.previous.iter().map(|target| i64::from(target.replicas)).sum();
     sum != i64::from(request.replicas)
 }
 
 /// Whether a placement differs in what matters; of the affinity terms only the one in use does.
 fn is_other(applied: &Placement, wanted: &Placement, observed: &str) -> bool {
     let term = |placement: &Placement| -> Option<ClusterAffinityTerm> {
-        placement
-            .cluster_affinities
-            .iter()
-            .find(|term| term.affinity_name == observed)
-            .cloned()
+        placement.cluster_affinities.iter().find(|term| term.affinity_name == observed).cloned()
     };
     let terms_differ = if wanted.cluster_affinities.is_empty() {
         !applied.cluster_affinities.is_empty()

@@ -29,15 +29,8 @@ struct Claim<'p, 'a> {
 impl Ord for Claim<'_, '_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let names = self.of.name.cmp(other.of.name);
-        let names = if self.names_descend {
-            names
-        } else {
-            names.reverse()
-        };
-        self.priority
-            .total_cmp(&other.priority)
-            .then(other.seats.cmp(&self.seats))
-            .then(names)
+        let names = if self.names_descend { names } else { names.reverse() };
+        self.priority.total_cmp(&other.priority).then(other.seats.cmp(&self.seats)).then(names)
     }
 }
 
@@ -68,17 +61,10 @@ pub fn divide(seats: i64, parties: &[Party<'_>], uid: &str) -> Vec<i64> {
     let names_descend = !uid.is_empty() && fnv1a_32(uid.as_bytes()) % 2 == 1;
     let claims = parties.iter().enumerate().map(|(party, of)| {
         let seats = shares[party];
-        Claim {
-            priority: priority(of.votes, seats),
-            seats,
-            party,
-            of,
-            names_descend,
-        }
+        Claim { priority: priority(of.votes, seats), seats, party, of, names_descend }
     });
-    let mut claims: BinaryHeap<Claim<'_, '_>> = claims
-        .filter(|claim| claim.of.votes > 0 && claim.seats < claim.of.most)
-        .collect();
+    let mut claims: BinaryHeap<Claim<'_, '_>> =
+        claims.filter(|claim| claim.of.votes > 0 && claim.seats < claim.of.most).collect();
     let mut rest = seats - shares.iter().sum::<i64>();
     while rest > 0
         && let Some(mut claim) = claims.peek_mut()
@@ -99,19 +85,14 @@ pub fn divide(seats: i64, parties: &[Party<'_>], uid: &str) -> Vec<i64> {
 /// All claims above `total / (2 * seats - parties)` together are at most `seats` many, so each is
 /// granted. One less is taken for each party, which makes up for rounding many times over.
 fn certain_shares(seats: i64, parties: &[Party<'_>]) -> Vec<i64> {
-    let total: i128 = parties
-        .iter()
-        .map(|party| i128::from(party.votes.max(0)))
-        .sum();
+    let total: i128 = parties.iter().map(|party| i128::from(party.votes.max(0))).sum();
     let twice = 2 * i128::from(seats) - parties.len() as i128;
     if total == 0 || twice <= 0 {
         return vec![0; parties.len()];
     }
     let share = |party: &Party<'_>| {
         let claims = i128::from(party.votes.max(0)) * twice / total / 2 - 1;
-        i64::try_from(claims.max(0))
-            .unwrap_or(0)
-            .min(party.most.max(0))
+        i64::try_from(claims.max(0)).unwrap_or(0).min(party.most.max(0))
     };
     parties.iter().map(share).collect()
 }
@@ -123,14 +104,7 @@ mod tests {
     use super::*;
 
     fn parties(votes: &[(&'static str, i64)]) -> Vec<Party<'static>> {
-        votes
-            .iter()
-            .map(|(name, votes)| Party {
-                name,
-                votes: *votes,
-                most: i64::MAX,
-            })
-            .collect()
+        votes.iter().map(|(name, votes)| Party { name, votes: *votes, most: i64::MAX }).collect()
     }
 
     #[test]
@@ -153,47 +127,28 @@ mod tests {
     #[test]
     fn ties_go_by_name_in_the_order_the_uid_gives() {
         let parties = parties(&[("m1", 1), ("m2", 1)]);
-        let odd = ["a", "b", "c", "d", "e"]
-            .into_iter()
-            .find(|uid| fnv1a_32(uid.as_bytes()) % 2 == 1);
-        let even = ["a", "b", "c", "d", "e"]
-            .into_iter()
-            .find(|uid| fnv1a_32(uid.as_bytes()) % 2 == 0);
+        let odd = ["a", "b", "c", "d", "e"].into_iter().find(|uid| fnv1a_32(uid.as_bytes()) % 2 == 1);
+        let even = ["a", "b", "c", "d", "e"].into_iter().find(|uid| fnv1a_32(uid.as_bytes()) % 2 == 0);
         assert_eq!(divide(5, &parties, ""), [3, 2]);
-        assert_eq!(
-            divide(5, &parties, even.expect("one of five is even")),
-            [3, 2]
-        );
-        assert_eq!(
-            divide(5, &parties, odd.expect("one of five is odd")),
-            [2, 3]
-        );
+        assert_eq!(divide(5, &parties, even.expect("one of five is even")), [3, 2]);
+        assert_eq!(divide(5, &parties, odd.expect("one of five is odd")), [2, 3]);
     }
 
     #[test]
     fn huge_numbers_of_seats_cost_no_more() {
         let parties = parties(&[("a", 3), ("b", 2), ("c", 1)]);
-        assert_eq!(
-            divide(600_000_000, &parties, ""),
-            [300_000_000, 200_000_000, 100_000_000]
-        );
+        assert_eq!(divide(600_000_000, &parties, ""), [300_000_000, 200_000_000, 100_000_000]);
     }
 
     /// One seat at a time, without the short cut.
     fn slow(seats: i64, parties: &[Party<'_>]) -> Vec<i64> {
         let mut shares = vec![0; parties.len()];
         for _ in 0..seats {
-            let open = (0..parties.len())
-                .filter(|at| parties[*at].votes > 0 && shares[*at] < parties[*at].most);
+            let open = (0..parties.len()).filter(|at| parties[*at].votes > 0 && shares[*at] < parties[*at].most);
             let best = open.max_by(|left, right| {
                 let (a, b) = (&parties[*left], &parties[*right]);
-                let (p, q) = (
-                    priority(a.votes, shares[*left]),
-                    priority(b.votes, shares[*right]),
-                );
-                p.total_cmp(&q)
-                    .then(shares[*right].cmp(&shares[*left]))
-                    .then(b.name.cmp(a.name))
+                let (p, q) = (priority(a.votes, shares[*left]), priority(b.votes, shares[*right]));
+                p.total_cmp(&q).then(shares[*right].cmp(&shares[*left])).then(b.name.cmp(a.name))
             });
             match best {
                 Some(at) => shares[at] += 1,

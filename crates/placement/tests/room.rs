@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use world::*;
 
 fn reported(spec: Value, summary: Value) -> atoll_api::cluster::Cluster {
-    let mut cluster =
-        json!({"metadata": {"name": "m1"}, "spec": {"syncMode": "Push"}, "status": {}});
+    let mut cluster = json!({"metadata": {"name": "m1"}, "spec": {"syncMode": "Push"}, "status": {}});
     for (key, value) in spec.as_object().into_iter().flatten() {
         cluster["spec"][key] = value.clone();
     }
@@ -41,21 +40,14 @@ fn room_is_what_is_left_of_the_scarcest_resource() {
         (&[("cpu", "nonsense")], 0),
     ] {
         let requirements = Requirements::new(requests.iter().copied());
-        assert_eq!(
-            capacity.replicas(Some(&requirements)),
-            expected,
-            "{requests:?}"
-        );
+        assert_eq!(capacity.replicas(Some(&requirements)), expected, "{requests:?}");
     }
     assert_eq!(capacity.replicas(None), 99);
 }
 
 #[test]
 fn without_a_report_there_is_no_room() {
-    assert_eq!(
-        Capacity::of(&reported(json!({}), Value::Null)).replicas(None),
-        0
-    );
+    assert_eq!(Capacity::of(&reported(json!({}), Value::Null)).replicas(None), 0);
     let full = json!({"allocatable": {"pods": "10"}, "allocated": {"pods": "12"}});
     assert_eq!(Capacity::of(&reported(json!({}), full)).replicas(None), 0);
 }
@@ -78,11 +70,7 @@ fn grades_of_nodes_say_more_than_the_sum() {
         (&[("cpu", "1m")], 300),
         (&[("example.com/none", "1")], 0),
     ] {
-        assert_eq!(
-            capacity.replicas(Some(&Requirements::new(requests.iter().copied()))),
-            expected,
-            "{requests:?}"
-        );
+        assert_eq!(capacity.replicas(Some(&Requirements::new(requests.iter().copied()))), expected, "{requests:?}");
     }
 }
 
@@ -98,10 +86,7 @@ fn a_cluster_is_read_with_all_that_matters() {
     }))
     .unwrap();
     let cluster = Cluster::from(&cluster);
-    assert_eq!(
-        (cluster.provider.as_str(), cluster.region.as_str()),
-        ("p", "r")
-    );
+    assert_eq!((cluster.provider.as_str(), cluster.region.as_str()), ("p", "r"));
     assert_eq!(cluster.zones, ["z"]);
     assert!(cluster.deleting && cluster.taints[0].is_hard());
     assert!(cluster.serves("apps/v1/Deployment") && !cluster.serves("apps/v1/StatefulSet"));
@@ -109,16 +94,8 @@ fn a_cluster_is_read_with_all_that_matters() {
 
 fn due(spec: &ResourceBindingSpec, status: &Value, applied: Option<&Placement>) -> Option<Trigger> {
     let status: ResourceBindingStatus = serde_json::from_value(status.clone()).unwrap();
-    let deleting = Cluster {
-        deleting: true,
-        ..cluster("m9", 1)
-    };
-    trigger(
-        &Snapshot::new([cluster("m1", 9), cluster("m2", 9), deleting]),
-        spec,
-        Some(&status),
-        applied,
-    )
+    let deleting = Cluster { deleting: true, ..cluster("m9", 1) };
+    trigger(&Snapshot::new([cluster("m1", 9), cluster("m2", 9), deleting]), spec, Some(&status), applied)
 }
 
 #[test]
@@ -127,34 +104,15 @@ fn a_divided_workload_is_decided_only_when_something_changed() {
     let spec = binding(&placement, 5, &[("m1", 2), ("m2", 3)]);
     assert_eq!(due(&spec, &none, Some(&placement)), None);
     assert_eq!(due(&spec, &none, None), Some(Trigger::PlacementChanged));
-    assert_eq!(
-        due(&spec, &none, Some(&aggregated())),
-        Some(Trigger::PlacementChanged)
-    );
+    assert_eq!(due(&spec, &none, Some(&aggregated())), Some(Trigger::PlacementChanged));
     let grown = binding(&placement, 6, &[("m1", 2), ("m2", 3)]);
-    assert_eq!(
-        due(&grown, &none, Some(&placement)),
-        Some(Trigger::ReplicasChanged)
-    );
+    assert_eq!(due(&grown, &none, Some(&placement)), Some(Trigger::ReplicasChanged));
     let leaving = binding(&placement, 5, &[("m1", 2), ("m9", 3)]);
-    assert_eq!(
-        due(&leaving, &none, Some(&placement)),
-        Some(Trigger::ClusterDeleting)
-    );
+    assert_eq!(due(&leaving, &none, Some(&placement)), Some(Trigger::ClusterDeleting));
     let mut asked = spec.clone();
     asked.reschedule_triggered_at = serde_json::from_value(json!("2025-01-02T00:00:00Z")).unwrap();
-    for (last, expected) in [
-        ("2025-01-01T00:00:00Z", Some(Trigger::Requested)),
-        ("2025-01-03T00:00:00Z", None),
-    ] {
-        assert_eq!(
-            due(
-                &asked,
-                &json!({"lastScheduledTime": last}),
-                Some(&placement)
-            ),
-            expected
-        );
+    for (last, expected) in [("2025-01-01T00:00:00Z", Some(Trigger::Requested)), ("2025-01-03T00:00:00Z", None)] {
+        assert_eq!(due(&asked, &json!({"lastScheduledTime": last}), Some(&placement)), expected);
     }
 }
 
@@ -162,18 +120,9 @@ fn a_divided_workload_is_decided_only_when_something_changed() {
 fn copies_are_always_decided_anew() {
     let (divided, copied) = (dynamic(), duplicated());
     let none = json!({});
-    assert_eq!(
-        due(&binding(&copied, 5, &[("m1", 5)]), &none, Some(&copied)),
-        Some(Trigger::Copied)
-    );
-    assert_eq!(
-        due(&binding(&copied, 5, &[("m1", 4)]), &none, Some(&copied)),
-        Some(Trigger::ReplicasChanged)
-    );
-    assert_eq!(
-        due(&binding(&divided, 0, &[("m1", 0)]), &none, Some(&divided)),
-        Some(Trigger::Copied)
-    );
+    assert_eq!(due(&binding(&copied, 5, &[("m1", 5)]), &none, Some(&copied)), Some(Trigger::Copied));
+    assert_eq!(due(&binding(&copied, 5, &[("m1", 4)]), &none, Some(&copied)), Some(Trigger::ReplicasChanged));
+    assert_eq!(due(&binding(&divided, 0, &[("m1", 0)]), &none, Some(&divided)), Some(Trigger::Copied));
 }
 
 #[test]
@@ -190,12 +139,6 @@ fn of_the_affinity_terms_only_the_one_in_use_matters() {
     let spec = binding(&terms("m2"), 5, &[("m1", 5)]);
     let observing = |name: &str| json!({"schedulerObservingAffinityName": name});
     assert_eq!(due(&spec, &observing("local"), Some(&terms("m3"))), None);
-    assert_eq!(
-        due(&spec, &observing("backup"), Some(&terms("m3"))),
-        Some(Trigger::PlacementChanged)
-    );
-    assert_eq!(
-        due(&spec, &observing("gone"), Some(&terms("m2"))),
-        Some(Trigger::PlacementChanged)
-    );
+    assert_eq!(due(&spec, &observing("backup"), Some(&terms("m3"))), Some(Trigger::PlacementChanged));
+    assert_eq!(due(&spec, &observing("gone"), Some(&terms("m2"))), Some(Trigger::PlacementChanged));
 }

@@ -14,11 +14,7 @@ fn hundred() -> Snapshot {
         provider: format!("p{}", at % 3),
         zones: vec![format!("z{}", at % 20)],
         labels: [("tier".to_owned(), format!("t{}", at % 4))].into(),
-        ..cluster_in(
-            &format!("member{at:03}"),
-            &format!("r{}", at % 10),
-            20 + (at as i64 * 7) % 50,
-        )
+        ..cluster_in(&format!("member{at:03}"), &format!("r{}", at % 10), 20 + (at as i64 * 7) % 50)
     };
     Snapshot::new((0..100).map(build))
 }
@@ -27,36 +23,17 @@ fn hundred() -> Snapshot {
 #[ignore = "a measurement"]
 fn decisions_per_second_over_a_hundred_clusters() {
     let snapshot = hundred();
-    let with = |placement: Placement, constraints| Placement {
-        spread_constraints: constraints,
-        ..placement
-    };
-    let regions = vec![
-        by(SpreadField::Region, 2, 4),
-        by(SpreadField::Cluster, 5, 12),
-    ];
-    let several = vec![
-        by(SpreadField::Provider, 2, 3),
-        by(SpreadField::Zone, 4, 8),
-        by(SpreadField::Cluster, 4, 10),
-    ];
-    let few = Placement {
-        cluster_affinity: Some(names(&["member001", "member002", "member050"])),
-        ..dynamic()
-    };
+    let with = |placement: Placement, constraints| Placement { spread_constraints: constraints, ..placement };
+    let regions = vec![by(SpreadField::Region, 2, 4), by(SpreadField::Cluster, 5, 12)];
+    let several = vec![by(SpreadField::Provider, 2, 3), by(SpreadField::Zone, 4, 8), by(SpreadField::Cluster, 4, 10)];
+    let few = Placement { cluster_affinity: Some(names(&["member001", "member002", "member050"])), ..dynamic() };
     for (name, placement) in [
         ("duplicated", duplicated()),
-        (
-            "static weights",
-            fixed(&[("member001", 1), ("member002", 2)]),
-        ),
+        ("static weights", fixed(&[("member001", 1), ("member002", 2)])),
         ("dynamic weights", dynamic()),
         ("aggregated", aggregated()),
         ("three named clusters", few),
-        (
-            "spread by cluster",
-            with(dynamic(), vec![by(SpreadField::Cluster, 1, 10)]),
-        ),
+        ("spread by cluster", with(dynamic(), vec![by(SpreadField::Cluster, 1, 10)])),
         ("spread by region", with(dynamic(), regions)),
         ("spread by provider and zone", with(dynamic(), several)),
     ] {
@@ -70,9 +47,6 @@ fn decisions_per_second_over_a_hundred_clusters() {
             count += 100;
         }
         assert!(placed > 0, "{name} places nothing");
-        println!(
-            "{name}: {:.0} decisions/s",
-            f64::from(count) / start.elapsed().as_secs_f64()
-        );
+        println!("{name}: {:.0} decisions/s", f64::from(count) / start.elapsed().as_secs_f64());
     }
 }

@@ -78,7 +78,12 @@ impl Cache {
     pub fn list_in(&self, namespace: &str) -> Vec<Item> {
         let prefix = format!("{namespace}/");
         let inner = self.inner.read();
-        inner.items.range(prefix.clone()..).take_while(|(key, _)| key.starts_with(&prefix)).map(|(_, item)| item.clone()).collect()
+        inner
+            .items
+            .range(prefix.clone()..)
+            .take_while(|(key, _)| key.starts_with(&prefix))
+            .map(|(_, item)| item.clone())
+            .collect()
     }
 
     /// Objects one of whose owners has this uid.

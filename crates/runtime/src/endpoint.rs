@@ -74,10 +74,18 @@ impl Endpoint {
     }
 
     /// To an instance inside the process. `prepare` puts the caller's identity into each request.
-    pub fn in_process<S, B>(service: S, instance: &str, agent: &str, prepare: impl Fn(&mut http::Extensions) + Send + Sync + 'static) -> Self
+    pub fn in_process<S, B>(
+        service: S,
+        instance: &str,
+        agent: &str,
+        prepare: impl Fn(&mut http::Extensions) + Send + Sync + 'static,
+    ) -> Self
     where
-        S: tower::Service<Request<http_body_util::Full<Bytes>>, Response = Response<B>, Error = std::convert::Infallible>
-            + Clone
+        S: tower::Service<
+                Request<http_body_util::Full<Bytes>>,
+                Response = Response<B>,
+                Error = std::convert::Infallible,
+            > + Clone
             + Send
             + Sync
             + 'static,
@@ -114,7 +122,13 @@ impl Endpoint {
     }
 
     /// Sends any request and hands out the answer while it streams.
-    pub async fn open(&self, method: Method, path: &str, content_type: &str, body: Bytes) -> Result<Response<BodyStream>, Status> {
+    pub async fn open(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Bytes,
+    ) -> Result<Response<BodyStream>, Status> {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -156,22 +170,50 @@ impl Endpoint {
     }
 
     /// Replaces an object; its resourceVersion, if set, is a precondition.
-    pub async fn update(&self, gvr: &Gvr, namespace: Option<&str>, name: &str, object: &Value) -> Result<Value, Status> {
+    pub async fn update(
+        &self,
+        gvr: &Gvr,
+        namespace: Option<&str>,
+        name: &str,
+        object: &Value,
+    ) -> Result<Value, Status> {
         self.json(Method::PUT, &gvr.path(namespace, Some(name)), Some(object)).await
     }
 
     /// Replaces a subresource.
-    pub async fn update_sub(&self, gvr: &Gvr, namespace: Option<&str>, name: &str, sub: &str, object: &Value) -> Result<Value, Status> {
+    pub async fn update_sub(
+        &self,
+        gvr: &Gvr,
+        namespace: Option<&str>,
+        name: &str,
+        sub: &str,
+        object: &Value,
+    ) -> Result<Value, Status> {
         self.json(Method::PUT, &format!("{}/{sub}", gvr.path(namespace, Some(name))), Some(object)).await
     }
 
     /// Creates through a subresource (binding, eviction, token).
-    pub async fn create_sub(&self, gvr: &Gvr, namespace: Option<&str>, name: &str, sub: &str, object: &Value) -> Result<Value, Status> {
+    pub async fn create_sub(
+        &self,
+        gvr: &Gvr,
+        namespace: Option<&str>,
+        name: &str,
+        sub: &str,
+        object: &Value,
+    ) -> Result<Value, Status> {
         self.json(Method::POST, &format!("{}/{sub}", gvr.path(namespace, Some(name))), Some(object)).await
     }
 
     /// Patches an object (`sub` empty) or a subresource.
-    pub async fn patch(&self, gvr: &Gvr, namespace: Option<&str>, name: &str, sub: &str, language: Patch<'_>, patch: &Value) -> Result<Value, Status> {
+    pub async fn patch(
+        &self,
+        gvr: &Gvr,
+        namespace: Option<&str>,
+        name: &str,
+        sub: &str,
+        language: Patch<'_>,
+        patch: &Value,
+    ) -> Result<Value, Status> {
         let mut path = gvr.path(namespace, Some(name));
         if !sub.is_empty() {
             path = format!("{path}/{sub}");
@@ -230,7 +272,13 @@ impl Endpoint {
     }
 
     /// Watches a collection from a revision; with an empty one the present state comes first.
-    pub async fn watch(&self, gvr: &Gvr, namespace: Option<&str>, query: &str, revision: &str) -> Result<WatchStream, Status> {
+    pub async fn watch(
+        &self,
+        gvr: &Gvr,
+        namespace: Option<&str>,
+        query: &str,
+        revision: &str,
+    ) -> Result<WatchStream, Status> {
         let mut path = format!("{}?watch=true&allowWatchBookmarks=true&timeoutSeconds=290", gvr.path(namespace, None));
         if revision.is_empty() {
             path.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");

@@ -59,7 +59,12 @@ type Sink = Arc<dyn Fn(Change) + Send + Sync>;
 
 impl Informer {
     /// Starts following; `sink` is called for every change, in order, after the cache has it.
-    pub fn start(endpoint: Endpoint, gvr: Gvr, selection: Selection, sink: impl Fn(Change) + Send + Sync + 'static) -> Self {
+    pub fn start(
+        endpoint: Endpoint,
+        gvr: Gvr,
+        selection: Selection,
+        sink: impl Fn(Change) + Send + Sync + 'static,
+    ) -> Self {
         let cache = Cache::default();
         let stop = CancellationToken::new();
         let (synced_tx, synced) = watch::channel(false);
@@ -145,7 +150,8 @@ impl Follower {
         if self.revision.is_empty() {
             self.relist(namespace.as_deref()).await?;
         }
-        let mut stream = self.endpoint.watch(&self.gvr, namespace.as_deref(), &self.selection.query, &self.revision).await?;
+        let mut stream =
+            self.endpoint.watch(&self.gvr, namespace.as_deref(), &self.selection.query, &self.revision).await?;
         self.healthy.send_replace(None);
         while let Some(event) = stream.next().await {
             match event? {

@@ -79,7 +79,10 @@ impl<S> ServiceTransport<S> {
 #[async_trait::async_trait]
 impl<S, B> Transport for ServiceTransport<S>
 where
-    S: tower::Service<Request<Full<Bytes>>, Response = Response<B>, Error = std::convert::Infallible> + Clone + Send + Sync,
+    S: tower::Service<Request<Full<Bytes>>, Response = Response<B>, Error = std::convert::Infallible>
+        + Clone
+        + Send
+        + Sync,
     S::Future: Send,
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: std::fmt::Display,

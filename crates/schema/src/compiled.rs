@@ -30,8 +30,8 @@ impl Compiled {
 
     /// Like [`Compiled::new`] for a schema that stands at a path of a CRD.
     pub fn at(schema_json: &Value, path: &FieldPath) -> Result<Arc<Self>, Vec<FieldError>> {
-        let mut schema = Schema::from_json(schema_json)
-            .map_err(|why| vec![FieldError::invalid(path.clone(), "", why)])?;
+        let mut schema =
+            Schema::from_json(schema_json).map_err(|why| vec![FieldError::invalid(path.clone(), "", why)])?;
         let mut errors = check_structural(&schema, path);
         if !errors.is_empty() {
             return Err(errors);

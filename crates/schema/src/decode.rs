@@ -121,7 +121,11 @@ fn scalar(special: Special, value: &Value) -> Result<(), Fault> {
         (Special::IntOrString, Value::String(_)) => Ok(()),
         (Special::IntOrString, Value::Number(number)) => {
             let fits = number.as_i64().is_some_and(|whole| i32::try_from(whole).is_ok());
-            if fits { Ok(()) } else { Err(Fault::Text(format!("json: cannot unmarshal number {number} into Go value of type int32"))) }
+            if fits {
+                Ok(())
+            } else {
+                Err(Fault::Text(format!("json: cannot unmarshal number {number} into Go value of type int32")))
+            }
         }
         (Special::IntOrString, _) => Err(Fault::Type("int32")),
         (Special::Quantity, Value::Number(number)) => quantity(&number.to_string()),
@@ -170,9 +174,9 @@ fn time(text: &str) -> Result<(), Fault> {
     let mut rest = text;
     for part in ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"] {
         let digits = part.as_bytes()[0].is_ascii_digit();
-        let head = rest.get(..part.len()).filter(|head| {
-            if digits { head.bytes().all(|byte| byte.is_ascii_digit()) } else { *head == part }
-        });
+        let head = rest
+            .get(..part.len())
+            .filter(|head| if digits { head.bytes().all(|byte| byte.is_ascii_digit()) } else { *head == part });
         if head.is_none() {
             return Err(Fault::Text(format!("parsing time {text:?} as {LAYOUT:?}: cannot parse {rest:?} as {part:?}")));
         }
@@ -244,7 +248,13 @@ mod tests {
                 "env": {"type": "array", "items": {"$ref": "#/components/schemas/io.k8s.api.core.v1.EnvVar"}}}},
             "io.k8s.api.core.v1.EnvVar": {"type": "object", "properties": {"value": {"type": "string"}}},
         });
-        Types::new(entries.as_object().unwrap().iter().map(|(name, json)| (name.as_str().into(), Schema::from_json(json).unwrap())))
+        Types::new(
+            entries
+                .as_object()
+                .unwrap()
+                .iter()
+                .map(|(name, json)| (name.as_str().into(), Schema::from_json(json).unwrap())),
+        )
     }
 
     #[test]
@@ -253,18 +263,51 @@ mod tests {
         let root = Schema { reference: Some("io.k8s.api.apps.v1.Deployment".into()), ..Schema::default() };
         let typed = Typed::new(&types, &root);
         let cases = [
-            (json!({"spec": {"replicas": "3"}}), "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"),
-            (json!({"spec": {"replicas": 1.5}}), "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32"),
-            (json!({"spec": {"replicas": 3_000_000_000i64}}), "json: cannot unmarshal number 3000000000 into Go struct field DeploymentSpec.spec.replicas of type int32"),
-            (json!({"spec": []}), "json: cannot unmarshal array into Go struct field Deployment.spec of type v1.DeploymentSpec"),
-            (json!({"spec": {"env": [{"value": 1}]}}), "json: cannot unmarshal number into Go struct field EnvVar.spec.env.value of type string"),
-            (json!({"spec": {"env": {}}}), "json: cannot unmarshal object into Go struct field DeploymentSpec.spec.env of type []v1.EnvVar"),
-            (json!({"metadata": {"labels": {"a": 1}}}), "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string"),
-            (json!({"metadata": {"labels": "x"}}), "json: cannot unmarshal string into Go struct field ObjectMeta.metadata.labels of type map[string]string"),
-            (json!({"spec": {"surge": true}}), "json: cannot unmarshal bool into Go struct field DeploymentSpec.spec.surge of type int32"),
-            (json!({"spec": {"limits": {"cpu": "many"}}}), "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+            (
+                json!({"spec": {"replicas": "3"}}),
+                "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                json!({"spec": {"replicas": 1.5}}),
+                "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                json!({"spec": {"replicas": 3_000_000_000i64}}),
+                "json: cannot unmarshal number 3000000000 into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                json!({"spec": []}),
+                "json: cannot unmarshal array into Go struct field Deployment.spec of type v1.DeploymentSpec",
+            ),
+            (
+                json!({"spec": {"env": [{"value": 1}]}}),
+                "json: cannot unmarshal number into Go struct field EnvVar.spec.env.value of type string",
+            ),
+            (
+                json!({"spec": {"env": {}}}),
+                "json: cannot unmarshal object into Go struct field DeploymentSpec.spec.env of type []v1.EnvVar",
+            ),
+            (
+                json!({"metadata": {"labels": {"a": 1}}}),
+                "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+            ),
+            (
+                json!({"metadata": {"labels": "x"}}),
+                "json: cannot unmarshal string into Go struct field ObjectMeta.metadata.labels of type map[string]string",
+            ),
+            (
+                json!({"spec": {"surge": true}}),
+                "json: cannot unmarshal bool into Go struct field DeploymentSpec.spec.surge of type int32",
+            ),
+            (
+                json!({"spec": {"limits": {"cpu": "many"}}}),
+                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            ),
             (json!({"spec": {"data": {"a": "b*=="}}}), "illegal base64 data at input byte 1"),
-            (json!({"metadata": {"creationTimestamp": "today"}}), "parsing time \"today\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"today\" as \"2006\""),
+            (
+                json!({"metadata": {"creationTimestamp": "today"}}),
+                "parsing time \"today\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"today\" as \"2006\"",
+            ),
             (json!([]), "json: cannot unmarshal array into Go value of type v1.Deployment"),
         ];
         for (value, message) in cases {

@@ -45,7 +45,8 @@ pub fn in_order_of(bytes: &[u8], complaints: &mut Vec<String>) {
     // Text that does not parse has no order; it was refused before.
     let _ = Keys { trail: &Trail::Start(""), keys: &mut keys }.deserialize(&mut parser);
     let path = |complaint: &str| complaint.split('"').nth(1).unwrap_or_default().to_owned();
-    let unknown: Vec<String> = complaints.iter().filter(|own| own.starts_with("unknown")).map(|own| path(own)).collect();
+    let unknown: Vec<String> =
+        complaints.iter().filter(|own| own.starts_with("unknown")).map(|own| path(own)).collect();
     complaints.retain(|own| {
         let path = path(own);
         !unknown.iter().any(|above| path.strip_prefix(above).is_some_and(|rest| rest.starts_with(['.', '['])))
@@ -216,7 +217,14 @@ mod tests {
     #[test]
     fn complaints_follow_the_text() {
         let text = br#"{"z":{"u":{"k":1,"k":2},"r":1,"r":2},"a":[{"u":1}]}"#;
-        let mut complaints: Vec<String> = ["duplicate field \"z.u.k\"", "duplicate field \"z.r\"", "unknown field \"a[0].u\"", "unknown field \"z.u\""].map(str::to_owned).into();
+        let mut complaints: Vec<String> = [
+            "duplicate field \"z.u.k\"",
+            "duplicate field \"z.r\"",
+            "unknown field \"a[0].u\"",
+            "unknown field \"z.u\"",
+        ]
+        .map(str::to_owned)
+        .into();
         in_order_of(text, &mut complaints);
         assert_eq!(complaints, ["unknown field \"z.u\"", "duplicate field \"z.r\"", "unknown field \"a[0].u\""]);
     }

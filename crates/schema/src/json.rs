@@ -399,7 +399,10 @@ mod tests {
         let cases = [
             (json!(1), "must be an object"),
             (json!({"type": 1}), "type: must be a string"),
-            (json!({"properties": {"a": {"maxLength": -1}}}), "properties.a.maxLength: must be a whole number and not negative"),
+            (
+                json!({"properties": {"a": {"maxLength": -1}}}),
+                "properties.a.maxLength: must be a whole number and not negative",
+            ),
             (json!({"items": {"required": "x"}}), "items.required: must be a list"),
         ];
         for (json, message) in cases {

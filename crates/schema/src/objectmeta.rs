@@ -71,7 +71,9 @@ fn identity(map: &Map<String, Value>, trail: &Trail<'_>, errors: &mut Vec<FieldE
         let path = Trail::Field(trail, field).bracketed();
         match map.get(field) {
             None => errors.push(FieldError::required(path, "")),
-            Some(Value::String(text)) if text.is_empty() => errors.push(FieldError::invalid(path, "", "must not be empty")),
+            Some(Value::String(text)) if text.is_empty() => {
+                errors.push(FieldError::invalid(path, "", "must not be empty"))
+            }
             Some(Value::String(text)) if field == "kind" => {
                 let faults = name::is_dns1035_label(&text.to_lowercase());
                 if !faults.is_empty() {
@@ -80,7 +82,11 @@ fn identity(map: &Map<String, Value>, trail: &Trail<'_>, errors: &mut Vec<FieldE
                 }
             }
             Some(Value::String(text)) if text.matches('/').count() > 1 => {
-                errors.push(FieldError::invalid(path, text.as_str(), format!("unexpected GroupVersion string: {text}")));
+                errors.push(FieldError::invalid(
+                    path,
+                    text.as_str(),
+                    format!("unexpected GroupVersion string: {text}"),
+                ));
             }
             Some(Value::String(_)) => {}
             Some(other) => errors.push(FieldError::invalid(path, other.clone(), "must be a string")),

@@ -35,10 +35,8 @@ pub fn compile(pattern: &str) -> Result<Arc<Regex>, String> {
     if let Some(regex) = SHARED.lock().get(pattern).and_then(Weak::upgrade) {
         return Ok(regex);
     }
-    let regex = regex::RegexBuilder::new(&translate(pattern))
-        .size_limit(1 << 20)
-        .build()
-        .map_err(|error| error.to_string())?;
+    let regex =
+        regex::RegexBuilder::new(&translate(pattern)).size_limit(1 << 20).build().map_err(|error| error.to_string())?;
     let regex = Arc::new(regex);
     let mut shared = SHARED.lock();
     if shared.len() >= 64 && shared.len().is_power_of_two() {

@@ -239,7 +239,9 @@ fn map_items(schema: &Schema, path: &FieldPath, errors: &mut Vec<FieldError>) {
                 errors.push(FieldError::invalid(at, type_name(items), what));
             }
             Some(_) => {}
-            None => errors.push(FieldError::invalid(at.clone(), keys(), "entries must all be names of item properties")),
+            None => {
+                errors.push(FieldError::invalid(at.clone(), keys(), "entries must all be names of item properties"))
+            }
         }
         if schema.list_map_keys[..index].contains(key) {
             errors.push(FieldError::invalid(at.clone(), keys(), "must not contain duplicate entries"));
@@ -262,7 +264,8 @@ fn unique_items(schema: &Schema, name: Option<&str>, path: &FieldPath, errors: &
         let Some(property) = items.properties.get(key) else { continue };
         let at = at.child("properties").key(key);
         if !items.required.contains(key) && property.default.is_none() {
-            let what = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+            let what =
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
             errors.push(FieldError::required(at.child("default"), what));
         }
         if property.nullable {

@@ -60,7 +60,8 @@ fn invariants(schema: &Schema, level: Level, path: &FieldPath, errors: &mut Vec<
     }
     metadata(schema, level, path, errors);
     if schema.embedded_resource && !schema.preserve_unknown && schema.properties.is_empty() {
-        let what = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+        let what =
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
         errors.push(FieldError::required(path.child("properties"), what));
     }
 }
@@ -124,7 +125,8 @@ fn metadata(schema: &Schema, level: Level, path: &FieldPath, errors: &mut Vec<Fi
         rest.ty = Type::Any;
         rest.default = None;
         if rest != Schema::default() {
-            let what = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+            let what =
+                "must not specify anything other than name and generateName, but metadata is implicitly specified";
             errors.push(FieldError::forbidden(at, what));
         }
     }
@@ -269,8 +271,8 @@ fn defaults(schema: &Schema, resource: bool, in_meta: bool, path: &FieldPath, er
         defaults(items, items.embedded_resource, in_meta, &path.child("items"), errors);
     }
     for (name, property) in &schema.properties {
-        let in_meta = (in_meta && !property.embedded_resource)
-            || (resource && objectmeta::META_FIELDS.contains(&&**name));
+        let in_meta =
+            (in_meta && !property.embedded_resource) || (resource && objectmeta::META_FIELDS.contains(&&**name));
         let at = path.child("properties").key(name);
         defaults(property, property.embedded_resource, in_meta, &at, errors);
     }

@@ -181,7 +181,8 @@ impl Report<'_> {
         }
         self.enumeration(value, limits, trail);
         // One for each kind of check that applied, whatever its outcome.
-        let applied = 3 + usize::from(schema.ty != Type::Any || schema.int_or_string) + usize::from(!value.is_boolean());
+        let applied =
+            3 + usize::from(schema.ty != Type::Any || schema.int_or_string) + usize::from(!value.is_boolean());
         score + applied
     }
 
@@ -235,7 +236,8 @@ impl Report<'_> {
 
     fn enumeration(&mut self, value: &Value, limits: Option<&Limits>, trail: &Trail<'_>) {
         let Some(limits) = limits else { return };
-        if limits.enumeration.is_empty() || (!value.is_null() && limits.enumeration.iter().any(|one| equal(one, value))) {
+        if limits.enumeration.is_empty() || (!value.is_null() && limits.enumeration.iter().any(|one| equal(one, value)))
+        {
             return;
         }
         self.fail(|base| {
@@ -277,7 +279,11 @@ impl Report<'_> {
             Ok(regex) if regex.is_match(text) => {}
             Ok(_) => self.invalid(trail, || text.into(), || format!("should match '{pattern}'")),
             Err(why) => {
-                self.invalid(trail, || text.into(), || format!("should match '{pattern}, but pattern is invalid: {why}'"));
+                self.invalid(
+                    trail,
+                    || text.into(),
+                    || format!("should match '{pattern}, but pattern is invalid: {why}'"),
+                );
             }
         }
     }
@@ -409,7 +415,8 @@ impl Report<'_> {
                 }
                 1 => score += points,
                 more => {
-                    let what = format!("must validate one and only one schema (oneOf). Found {more} valid alternatives");
+                    let what =
+                        format!("must validate one and only one schema (oneOf). Found {more} valid alternatives");
                     self.combined(trail, &what);
                 }
             }

@@ -53,7 +53,8 @@ fn real_schemas_are_accepted_and_written_as_they_were_read() {
 #[test]
 fn a_policy_is_pruned_defaulted_and_checked() {
     let schemas = schemas();
-    let Some((_, json)) = schemas.iter().find(|(name, _)| name.starts_with("policy.karmada.io_propagationpolicies")) else {
+    let Some((_, json)) = schemas.iter().find(|(name, _)| name.starts_with("policy.karmada.io_propagationpolicies"))
+    else {
         println!("SKIPPED: no PropagationPolicy among the CRDs");
         return;
     };
@@ -72,7 +73,9 @@ fn a_policy_is_pruned_defaulted_and_checked() {
     let errors: Vec<String> = compiled.validate(&policy, None).iter().map(ToString::to_string).collect();
     assert_eq!(
         errors,
-        ["spec.conflictResolution: Unsupported value: \"Maybe\": supported values: \"Abort\", \"Overwrite\"",
-         "spec.resourceSelectors: Required value"]
+        [
+            "spec.conflictResolution: Unsupported value: \"Maybe\": supported values: \"Abort\", \"Overwrite\"",
+            "spec.resourceSelectors: Required value"
+        ]
     );
 }

@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 use atoll_meta::FieldPath;
-use atoll_schema::{Compiled, Schema, Typed, Types, apply_defaults, check_structural, drop_unknown, duplicate, prune, type_errors, unknown_fields, validate};
+use atoll_schema::{
+    Compiled, Schema, Typed, Types, apply_defaults, check_structural, drop_unknown, duplicate, prune, type_errors,
+    unknown_fields, validate,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -40,8 +43,12 @@ fn any_schema() -> impl Strategy<Value = Value> {
         Just(json!({"x-kubernetes-preserve-unknown-fields": true})),
         Just(json!({"type": "object", "additionalProperties": true})),
         Just(json!({"type": "string", "enum": ["a", "b"], "pattern": "^[a-z]+$"})),
-        Just(json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true})),
-        Just(json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.size() < 3 && self.matches('^.')"}]})),
+        Just(
+            json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true})
+        ),
+        Just(
+            json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.size() < 3 && self.matches('^.')"}]})
+        ),
     ];
     leaf.prop_recursive(4, 32, 4, |inner| {
         let object = prop::collection::btree_map(name(), inner.clone(), 0..4);

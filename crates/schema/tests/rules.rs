@@ -46,7 +46,10 @@ fn rules_that_make_no_sense_are_refused_when_the_crd_is_created() {
         ("self.replicas", "cel expression must evaluate to a bool"),
         ("self.name.first.second == 'x'", "type 'string' does not support field selection"),
         ("self.free.x == 1", "undefined field 'free'"),
-        ("self.replicas.all(x, x > 1)", "expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)"),
+        (
+            "self.replicas.all(x, x > 1)",
+            "expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)",
+        ),
         ("self.items.all(x, x.nme == '')", "undefined field 'nme'"),
         ("Foo{a: 1} == 1", "undeclared reference to 'Foo' (in container '')"),
         ("self.name.matches()", "found no matching overload for 'matches' applied to '(string)'"),
@@ -87,20 +90,43 @@ fn expressions_mean_what_they_mean_in_the_original() {
         "tags": ["b", "a", "c"], "labels": {"k-1": "v", "namespace": "x"},
         "items": [{"name": "x", "size": 2}, {"name": "y"}]});
     let good = [
-        "self.replicas <= self.max", "self.ratio == 1.0", "has(self.replicas) && !has(self.items[1].size)",
-        "self.name.size() == 7", "self.name.matches('^w.*-[0-9]$')", "type(self.port) == string", "type(self.replicas) == int",
-        "self.when < timestamp('2027-01-01T00:00:00Z')", "self.lease == duration('1m30s')", "self.data == b'abc'",
-        "self.__namespace__ == 'ns'", "self.a__dash__b == 'dash'", "self.labels['k-1'] == 'v'", "'namespace' in self.labels",
-        "self.labels.all(k, self.labels[k].size() > 0)", "quantity(self.memory).isGreaterThan(quantity('512Mi'))",
-        "self.items.exists(i, i.name == 'x' && i.size == 2)", "self.items.map(i, i.name) == ['x', 'y']",
-        "self.items.filter(i, has(i.size)).size() == 1", "self.tags.exists_one(t, t == 'a')",
-        "cel.bind(n, self.replicas + 1, n * n == 16)", "self.tags.all(i, t, i < 3 && t.size() == 1)",
-        "self.tags.transformList(i, t, t + string(i)) == ['b0', 'a1', 'c2']", "self.tags.sortBy(t, t) == ['a', 'b', 'c']",
-        "self.labels.exists(k, v, k == 'k-1' && v == 'v')", "self.tags.isSorted() == false", "self.?replicas.orValue(0) == 3",
+        "self.replicas <= self.max",
+        "self.ratio == 1.0",
+        "has(self.replicas) && !has(self.items[1].size)",
+        "self.name.size() == 7",
+        "self.name.matches('^w.*-[0-9]$')",
+        "type(self.port) == string",
+        "type(self.replicas) == int",
+        "self.when < timestamp('2027-01-01T00:00:00Z')",
+        "self.lease == duration('1m30s')",
+        "self.data == b'abc'",
+        "self.__namespace__ == 'ns'",
+        "self.a__dash__b == 'dash'",
+        "self.labels['k-1'] == 'v'",
+        "'namespace' in self.labels",
+        "self.labels.all(k, self.labels[k].size() > 0)",
+        "quantity(self.memory).isGreaterThan(quantity('512Mi'))",
+        "self.items.exists(i, i.name == 'x' && i.size == 2)",
+        "self.items.map(i, i.name) == ['x', 'y']",
+        "self.items.filter(i, has(i.size)).size() == 1",
+        "self.tags.exists_one(t, t == 'a')",
+        "cel.bind(n, self.replicas + 1, n * n == 16)",
+        "self.tags.all(i, t, i < 3 && t.size() == 1)",
+        "self.tags.transformList(i, t, t + string(i)) == ['b0', 'a1', 'c2']",
+        "self.tags.sortBy(t, t) == ['a', 'b', 'c']",
+        "self.labels.exists(k, v, k == 'k-1' && v == 'v')",
+        "self.tags.isSorted() == false",
+        "self.?replicas.orValue(0) == 3",
         "self.?max.optMap(m, m + 1).orValue(0) == 6",
-        "!self.items[1].?size.hasValue() && self.items[1].?size.orValue(7) == 7", "has(self.?labels.k) == false", "[1, 2].sum() == 3", "isURL('https://x/y')",
-        "ip('10.0.0.1').family() == 4", "self.name.startsWith('w') ? true : false", "dyn(self.replicas) == 3",
-        "self.items.all(i, i.name in ['x', 'y'])", "'%s-%d'.format([self.__namespace__, self.replicas]) == 'ns-3'",
+        "!self.items[1].?size.hasValue() && self.items[1].?size.orValue(7) == 7",
+        "has(self.?labels.k) == false",
+        "[1, 2].sum() == 3",
+        "isURL('https://x/y')",
+        "ip('10.0.0.1').family() == 4",
+        "self.name.startsWith('w') ? true : false",
+        "dyn(self.replicas) == 3",
+        "self.items.all(i, i.name in ['x', 'y'])",
+        "'%s-%d'.format([self.__namespace__, self.replicas]) == 'ns-3'",
         "(has(self.replicas) ? 1 : 0) + (has(self.max) ? 1 : 0) == 2",
     ];
     for rule in good {
@@ -111,18 +137,66 @@ fn expressions_mean_what_they_mean_in_the_original() {
 #[test]
 fn complaints_carry_message_reason_and_path() {
     let cases: Vec<(Value, Value, &str)> = vec![
-        (json!({"rule": "self.replicas < 3"}), json!({"replicas": 3}), "spec: Invalid value: failed rule: self.replicas < 3"),
-        (json!({"rule": "self.replicas < 3", "message": " too many "}), json!({"replicas": 3}), "spec: Invalid value: too many"),
-        (json!({"rule": "self.replicas < 3", "fieldPath": ".replicas", "message": "m"}), json!({"replicas": 3}), "spec.replicas: Invalid value: m"),
-        (json!({"rule": "self.replicas < 3", "reason": "FieldValueForbidden", "message": "m"}), json!({"replicas": 3}), "spec: Forbidden: m"),
-        (json!({"rule": "self.replicas < 3", "reason": "FieldValueRequired", "message": "m"}), json!({"replicas": 3}), "spec: Required value: m"),
-        (json!({"rule": "self.replicas < 3", "reason": "FieldValueDuplicate", "message": "m"}), json!({"replicas": 3}), "spec: Duplicate value"),
-        (json!({"rule": "self.replicas < 3", "messageExpression": "'have ' + string(self.replicas)", "message": "m"}), json!({"replicas": 3}), "spec: Invalid value: have 3"),
-        (json!({"rule": "self.replicas < 3", "messageExpression": "string(self.max)", "message": "m"}), json!({"replicas": 3}), "spec: Invalid value: m"),
-        (json!({"rule": "self.max > 1"}), json!({"replicas": 3}), "spec: Invalid value: \"object\": no such key: max evaluating rule: self.max > 1"),
-        (json!({"rule": "self.tags[5] == 'x'"}), json!({"tags": []}), "spec: Invalid value: \"object\": index out of bounds: 5 evaluating rule: self.tags[5] == 'x'"),
-        (json!({"rule": "self.replicas / self.max > 0"}), json!({"replicas": 3, "max": 0}), "spec: Invalid value: \"object\": division by zero evaluating rule: self.replicas / self.max > 0"),
-        (json!({"rule": "self.port > 5"}), json!({"port": "x"}), "spec: Invalid value: \"object\": 'no such overload': call arguments did not match a supported operator, function or macro signature for rule: self.port > 5"),
+        (
+            json!({"rule": "self.replicas < 3"}),
+            json!({"replicas": 3}),
+            "spec: Invalid value: failed rule: self.replicas < 3",
+        ),
+        (
+            json!({"rule": "self.replicas < 3", "message": " too many "}),
+            json!({"replicas": 3}),
+            "spec: Invalid value: too many",
+        ),
+        (
+            json!({"rule": "self.replicas < 3", "fieldPath": ".replicas", "message": "m"}),
+            json!({"replicas": 3}),
+            "spec.replicas: Invalid value: m",
+        ),
+        (
+            json!({"rule": "self.replicas < 3", "reason": "FieldValueForbidden", "message": "m"}),
+            json!({"replicas": 3}),
+            "spec: Forbidden: m",
+        ),
+        (
+            json!({"rule": "self.replicas < 3", "reason": "FieldValueRequired", "message": "m"}),
+            json!({"replicas": 3}),
+            "spec: Required value: m",
+        ),
+        (
+            json!({"rule": "self.replicas < 3", "reason": "FieldValueDuplicate", "message": "m"}),
+            json!({"replicas": 3}),
+            "spec: Duplicate value",
+        ),
+        (
+            json!({"rule": "self.replicas < 3", "messageExpression": "'have ' + string(self.replicas)", "message": "m"}),
+            json!({"replicas": 3}),
+            "spec: Invalid value: have 3",
+        ),
+        (
+            json!({"rule": "self.replicas < 3", "messageExpression": "string(self.max)", "message": "m"}),
+            json!({"replicas": 3}),
+            "spec: Invalid value: m",
+        ),
+        (
+            json!({"rule": "self.max > 1"}),
+            json!({"replicas": 3}),
+            "spec: Invalid value: \"object\": no such key: max evaluating rule: self.max > 1",
+        ),
+        (
+            json!({"rule": "self.tags[5] == 'x'"}),
+            json!({"tags": []}),
+            "spec: Invalid value: \"object\": index out of bounds: 5 evaluating rule: self.tags[5] == 'x'",
+        ),
+        (
+            json!({"rule": "self.replicas / self.max > 0"}),
+            json!({"replicas": 3, "max": 0}),
+            "spec: Invalid value: \"object\": division by zero evaluating rule: self.replicas / self.max > 0",
+        ),
+        (
+            json!({"rule": "self.port > 5"}),
+            json!({"port": "x"}),
+            "spec: Invalid value: \"object\": 'no such overload': call arguments did not match a supported operator, function or macro signature for rule: self.port > 5",
+        ),
     ];
     for (rule, spec, expected) in cases {
         assert_eq!(run(rule.clone(), spec, None), [expected], "{rule}");
@@ -170,13 +244,17 @@ fn rules_forgive_what_did_not_change() {
 fn rules_are_not_asked_about_objects_that_break_the_schema() {
     let errors = run(json!({"rule": "self.replicas > 1"}), json!({"replicas": "many"}), None);
     assert_eq!(errors.len(), 2);
-    assert_eq!(errors[1], "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation");
+    assert_eq!(
+        errors[1],
+        "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
+    );
 }
 
 #[test]
 fn expensive_rules_are_stopped() {
     let tags: Vec<String> = (0..600).map(|at| format!("t{at}")).collect();
-    let nested = json!({"rule": "self.tags.all(a, self.tags.all(b, self.tags.all(c, a != b + c + 'x')))", "message": "slow"});
+    let nested =
+        json!({"rule": "self.tags.all(a, self.tags.all(b, self.tags.all(c, a != b + c + 'x')))", "message": "slow"});
     let errors = run(nested, json!({"tags": tags}), None);
     assert_eq!(errors.len(), 1);
     assert!(errors[0].contains("actual cost limit exceeded"), "{errors:?}");

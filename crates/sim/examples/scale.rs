@@ -38,7 +38,11 @@ async fn main() {
     let waits = running.iter().map(|(api, _)| fill(api, pods / clusters));
     futures::future::join_all(waits).await;
     let total = pods / clusters * clusters;
-    println!("{total} pods running after {:.1} s, {:.1} s of processor time", start.elapsed().as_secs_f64(), processor() - cpu);
+    println!(
+        "{total} pods running after {:.1} s, {:.1} s of processor time",
+        start.elapsed().as_secs_f64(),
+        processor() - cpu
+    );
     println!("{:.1} KiB for each pod", (resident() - idle) as f64 / total as f64);
     let cpu = processor();
     tokio::time::sleep(Duration::from_secs(5)).await;

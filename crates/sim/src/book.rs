@@ -171,9 +171,7 @@ impl Book {
     /// Pods that wait for a node: the most important and oldest first.
     pub fn waiting(&self) -> Vec<Arc<Pod>> {
         let mut list: Vec<_> = self.waiting.iter().filter_map(|key| self.pods.get(key).cloned()).collect();
-        list.sort_by(|a, b| {
-            (b.priority, a.created).cmp(&(a.priority, b.created)).then_with(|| a.name().cmp(b.name()))
-        });
+        list.sort_by(|a, b| (b.priority, a.created).cmp(&(a.priority, b.created)).then_with(|| a.name().cmp(b.name())));
         list
     }
 

@@ -50,7 +50,13 @@ pub fn selector(parent: &Value) -> LabelSelector {
 }
 
 /// The pods of a parent: its own that still match are kept, others released, orphans that match adopted.
-pub async fn claim_pods(world: &World, work: &Work, kind: Kind, parent: &Value, selector: &LabelSelector) -> Result<Vec<Arc<Pod>>, Status> {
+pub async fn claim_pods(
+    world: &World,
+    work: &Work,
+    kind: Kind,
+    parent: &Value,
+    selector: &LabelSelector,
+) -> Result<Vec<Arc<Pod>>, Status> {
     let uid = parent["metadata"]["uid"].as_str().unwrap_or_default();
     let namespace = parent["metadata"]["namespace"].as_str().unwrap_or_default();
     let leaving = !parent["metadata"]["deletionTimestamp"].is_null();
@@ -63,13 +69,18 @@ pub async fn claim_pods(world: &World, work: &Work, kind: Kind, parent: &Value, 
         if selector.matches_head(pod.head()) {
             pods.push(pod);
         } else if !leaving && !pod.head().deleting {
-            let patch = json!({"metadata": {"uid": pod.head().uid, "ownerReferences": [{"$patch": "delete", "uid": uid}]}});
+            let patch =
+                json!({"metadata": {"uid": pod.head().uid, "ownerReferences": [{"$patch": "delete", "uid": uid}]}});
             let written = write::strategic(&world.manager, Kind::Pod, (namespace, pod.name()), &patch).await?;
             world.expect(work, written.revision());
         }
     }
     for pod in orphans {
-        if leaving || pod.head().deleting || pod.is_finished() && kind != Kind::Job || !selector.matches_head(pod.head()) {
+        if leaving
+            || pod.head().deleting
+            || pod.is_finished() && kind != Kind::Job
+            || !selector.matches_head(pod.head())
+        {
             continue;
         }
         let patch = json!({"metadata": {"uid": pod.head().uid, "ownerReferences": [controller_ref(kind, parent)]}});

@@ -60,7 +60,10 @@ pub fn set(conditions: &mut Value, says: Says<'_>, stamps: Stamps, now: &str) ->
     match stamps {
         Stamps::Transition => {}
         Stamps::Update => new["lastUpdateTime"] = now.into(),
-        Stamps::Probe => new["lastProbeTime"] = if says.kind == "Complete" || says.kind == "Failed" { now.into() } else { Value::Null },
+        Stamps::Probe => {
+            new["lastProbeTime"] =
+                if says.kind == "Complete" || says.kind == "Failed" { now.into() } else { Value::Null }
+        }
     }
     match place {
         Some(at) => list[at] = new,

@@ -27,7 +27,13 @@ pub struct Sim {
 impl Sim {
     /// Starts a simulated cluster in an instance: makes the nodes that are missing, then goes on
     /// with whatever objects are there.
-    pub async fn start(hub: Arc<Hub>, endpoint: Endpoint, name: &str, spec: Spec, stop: CancellationToken) -> Result<Self, Status> {
+    pub async fn start(
+        hub: Arc<Hub>,
+        endpoint: Endpoint,
+        name: &str,
+        spec: Spec,
+        stop: CancellationToken,
+    ) -> Result<Self, Status> {
         let world = Arc::new(World::new(hub, &endpoint, name, spec, stop.clone()));
         registry::add(&world);
         kubelet::ensure_nodes(&world).await?;

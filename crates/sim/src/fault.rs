@@ -112,7 +112,9 @@ impl Faults {
     /// Whether the containers of a pod crash.
     pub fn crashes(&self, pod: &Head) -> bool {
         self.list.read().iter().any(|fault| match fault {
-            Fault::CrashPods(selector) => LabelSelector::parse(selector).is_ok_and(|selector| selector.matches_head(pod)),
+            Fault::CrashPods(selector) => {
+                LabelSelector::parse(selector).is_ok_and(|selector| selector.matches_head(pod))
+            }
             _ => false,
         })
     }

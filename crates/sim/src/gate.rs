@@ -56,7 +56,11 @@ where
     }
 }
 
-async fn pass<B>(mut service: ApiService, faults: Arc<Faults>, request: Request<B>) -> Result<Response<Body>, Infallible>
+async fn pass<B>(
+    mut service: ApiService,
+    faults: Arc<Faults>,
+    request: Request<B>,
+) -> Result<Response<Body>, Infallible>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BodyError>,

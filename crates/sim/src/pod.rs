@@ -67,7 +67,9 @@ impl HostPort {
     /// Whether both cannot be on one node.
     pub fn collides(&self, other: &Self) -> bool {
         let any = |ip: &str| ip.is_empty() || ip == "0.0.0.0";
-        self.port == other.port && self.protocol == other.protocol && (any(&self.ip) || any(&other.ip) || self.ip == other.ip)
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (any(&self.ip) || any(&other.ip) || self.ip == other.ip)
     }
 }
 

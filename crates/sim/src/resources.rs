@@ -128,7 +128,10 @@ mod tests {
         let mut sum = of(json!({"cpu": "100m", "memory": "1Ki", "example.com/gpu": "2"}));
         let more = of(json!({"cpu": 1, "ephemeral-storage": "1k"}));
         sum.add(&more);
-        assert_eq!((sum.cpu, sum.memory, sum.get("example.com/gpu"), sum.get("ephemeral-storage")), (1100, 1024, 2, 1000));
+        assert_eq!(
+            (sum.cpu, sum.memory, sum.get("example.com/gpu"), sum.get("ephemeral-storage")),
+            (1100, 1024, 2, 1000)
+        );
         sum.subtract(&more);
         assert_eq!(sum.iter().collect::<Vec<_>>(), [("cpu", 100), ("memory", 1024), ("example.com/gpu", 2)]);
         sum.at_least(&of(json!({"cpu": "50m", "memory": "2Ki"})));

@@ -146,7 +146,15 @@ fn wake_scheduler(world: &World, room: bool) {
 fn serves_differently(now: Option<&Pod>, before: Option<&Pod>) -> bool {
     let face = |pod: &Pod| {
         let head = pod.head();
-        (pod.phase, pod.ready.is_some(), pod.ip.clone(), pod.node.clone(), head.deleting, head.labels.clone(), head.uid.clone())
+        (
+            pod.phase,
+            pod.ready.is_some(),
+            pod.ip.clone(),
+            pod.node.clone(),
+            head.deleting,
+            head.labels.clone(),
+            head.uid.clone(),
+        )
     };
     now.map(face) != before.map(face)
 }

@@ -1,8 +1,8 @@
 //! Everything the parts of one simulated cluster share: what is known, what is to do, how to write.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use atoll_apiserver::Hub;

@@ -56,7 +56,13 @@ pub async fn create(endpoint: &Endpoint, kind: Kind, namespace: &str, tree: &Val
 }
 
 /// Merges a patch into an object (`sub` empty) or a subresource.
-pub async fn merge(endpoint: &Endpoint, kind: Kind, key: (&str, &str), sub: &str, patch: &Value) -> Result<Written, Status> {
+pub async fn merge(
+    endpoint: &Endpoint,
+    kind: Kind,
+    key: (&str, &str),
+    sub: &str,
+    patch: &Value,
+) -> Result<Written, Status> {
     send_patch(endpoint, kind, key, sub, "application/merge-patch+json", patch).await
 }
 
@@ -65,7 +71,14 @@ pub async fn strategic(endpoint: &Endpoint, kind: Kind, key: (&str, &str), patch
     send_patch(endpoint, kind, key, "", "application/strategic-merge-patch+json", patch).await
 }
 
-async fn send_patch(endpoint: &Endpoint, kind: Kind, key: (&str, &str), sub: &str, language: &str, patch: &Value) -> Result<Written, Status> {
+async fn send_patch(
+    endpoint: &Endpoint,
+    kind: Kind,
+    key: (&str, &str),
+    sub: &str,
+    language: &str,
+    patch: &Value,
+) -> Result<Written, Status> {
     let mut path = kind.gvr().path(optional(key.0), Some(key.1));
     if !sub.is_empty() {
         path.push('/');
@@ -85,7 +98,13 @@ pub async fn status(endpoint: &Endpoint, kind: Kind, object: &Value, new: &Value
 }
 
 /// Deletes an object if it still is this one; one that is gone is no error.
-pub async fn delete(endpoint: &Endpoint, kind: Kind, key: (&str, &str), uid: &str, grace: Option<i64>) -> Result<Written, Status> {
+pub async fn delete(
+    endpoint: &Endpoint,
+    kind: Kind,
+    key: (&str, &str),
+    uid: &str,
+    grace: Option<i64>,
+) -> Result<Written, Status> {
     let mut options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}});
     if let Some(seconds) = grace {
         options["gracePeriodSeconds"] = seconds.into();
@@ -94,7 +113,12 @@ pub async fn delete(endpoint: &Endpoint, kind: Kind, key: (&str, &str), uid: &st
 }
 
 /// Deletes an object with these options; one that is gone is no error.
-pub async fn delete_with(endpoint: &Endpoint, kind: Kind, key: (&str, &str), options: &Value) -> Result<Written, Status> {
+pub async fn delete_with(
+    endpoint: &Endpoint,
+    kind: Kind,
+    key: (&str, &str),
+    options: &Value,
+) -> Result<Written, Status> {
     let path = kind.gvr().path(optional(key.0), Some(key.1));
     match endpoint.send(Method::DELETE, &path, "application/json", encode(options)).await {
         Ok(bytes) => Ok(read(&bytes)),

@@ -20,7 +20,8 @@ async fn a_stateful_set_comes_in_order_with_its_volumes_and_updates() {
                      "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
                                                "resources": {"requests": {"storage": "1Gi"}}}}]}}))
         .await;
-    let set = cluster.until(&apps("statefulsets"), "db", "three ready", |set| set["status"]["readyReplicas"] == 3).await;
+    let set =
+        cluster.until(&apps("statefulsets"), "db", "three ready", |set| set["status"]["readyReplicas"] == 3).await;
     let all = cluster.list(&pods()).await;
     assert_eq!(names(&all), ["db-0", "db-1", "db-2"]);
     let claims = cluster.list(&Gvr::new("", "v1", "persistentvolumeclaims")).await;
@@ -32,7 +33,10 @@ async fn a_stateful_set_comes_in_order_with_its_volumes_and_updates() {
     cluster.merge(&apps("statefulsets"), "db", update).await;
     let set = cluster
         .until(&apps("statefulsets"), "db", "updated", |set| {
-            set["status"]["observedGeneration"] == 2 && set["status"]["updatedReplicas"] == 3 && set["status"]["readyReplicas"] == 3 && set["status"]["currentRevision"] == set["status"]["updateRevision"]
+            set["status"]["observedGeneration"] == 2
+                && set["status"]["updatedReplicas"] == 3
+                && set["status"]["readyReplicas"] == 3
+                && set["status"]["currentRevision"] == set["status"]["updateRevision"]
         })
         .await;
     assert_ne!(set["status"]["currentRevision"], first);
@@ -60,7 +64,9 @@ async fn a_daemon_set_is_on_every_node_and_follows_new_ones() {
     cluster.merge(&apps("daemonsets"), "agent", update).await;
     cluster
         .until(&apps("daemonsets"), "agent", "updated", |set| {
-            set["status"]["updatedNumberScheduled"] == 3 && set["status"]["numberAvailable"] == 3 && set["status"]["observedGeneration"] == 2
+            set["status"]["updatedNumberScheduled"] == 3
+                && set["status"]["numberAvailable"] == 3
+                && set["status"]["observedGeneration"] == 2
         })
         .await;
     let revisions = cluster.list(&apps("controllerrevisions")).await;
@@ -81,17 +87,27 @@ async fn jobs_complete_or_fail() {
         tree
     };
     cluster.create(job("good", json!({"completions": 4, "parallelism": 2}), json!(["true"]))).await;
-    let done = cluster.until(&jobs, "good", "complete", |job| condition(job, "Complete") == "True CompletionsReached").await;
+    let done =
+        cluster.until(&jobs, "good", "complete", |job| condition(job, "Complete") == "True CompletionsReached").await;
     assert_eq!(done["status"]["succeeded"], 4);
     assert_eq!(done["status"]["uncountedTerminatedPods"], json!({}));
     assert!(cluster.list(&pods()).await.iter().all(|pod| pod["metadata"].get("finalizers").is_none()));
 
-    cluster.create(job("numbered", json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed"}), json!(["true"]))).await;
-    let done = cluster.until(&jobs, "numbered", "complete", |job| condition(job, "Complete") == "True CompletionsReached").await;
+    cluster
+        .create(job(
+            "numbered",
+            json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed"}),
+            json!(["true"]),
+        ))
+        .await;
+    let done = cluster
+        .until(&jobs, "numbered", "complete", |job| condition(job, "Complete") == "True CompletionsReached")
+        .await;
     assert_eq!(done["status"]["completedIndexes"], "0-2");
 
     cluster.create(job("bad", json!({"backoffLimit": 0}), json!(["sh", "-c", "exit 3"]))).await;
-    let done = cluster.until(&jobs, "bad", "failed", |job| condition(job, "Failed") == "True BackoffLimitExceeded").await;
+    let done =
+        cluster.until(&jobs, "bad", "failed", |job| condition(job, "Failed") == "True BackoffLimitExceeded").await;
     assert_eq!(done["status"]["failed"], 1);
     cluster.sim.stop().await;
 }
@@ -108,13 +124,24 @@ async fn services_know_the_pods_behind_them() {
     assert!(service["spec"]["ports"][0]["nodePort"].as_i64().unwrap() >= 30000);
     let endpoints = Gvr::new("", "v1", "endpoints");
     let slices = Gvr::new("discovery.k8s.io", "v1", "endpointslices");
-    cluster.until(&endpoints, "web", "three addresses", |one| one["subsets"][0]["addresses"].as_array().is_some_and(|list| list.len() == 3)).await;
+    cluster
+        .until(&endpoints, "web", "three addresses", |one| {
+            one["subsets"][0]["addresses"].as_array().is_some_and(|list| list.len() == 3)
+        })
+        .await;
     let ready = |list: &[Value], wanted: usize| {
         let all = list.iter().filter(|slice| slice["metadata"]["labels"]["kubernetes.io/service-name"] == "web");
-        all.flat_map(|slice| slice["endpoints"].as_array().cloned().unwrap_or_default()).filter(|one| one["conditions"]["ready"] == true).count() == wanted
+        all.flat_map(|slice| slice["endpoints"].as_array().cloned().unwrap_or_default())
+            .filter(|one| one["conditions"]["ready"] == true)
+            .count()
+            == wanted
     };
     cluster.until_all(&slices, "three endpoints", |list| ready(list, 3)).await;
-    cluster.until(&Gvr::new("", "v1", "services"), "web", "an outer address", |one| one["status"]["loadBalancer"]["ingress"][0]["ip"].is_string()).await;
+    cluster
+        .until(&Gvr::new("", "v1", "services"), "web", "an outer address", |one| {
+            one["status"]["loadBalancer"]["ingress"][0]["ip"].is_string()
+        })
+        .await;
     cluster.merge(&apps("deployments"), "web", json!({"spec": {"replicas": 1}})).await;
     cluster.until_all(&slices, "one endpoint", |list| ready(list, 1)).await;
     cluster.sim.stop().await;
@@ -124,12 +151,13 @@ async fn services_know_the_pods_behind_them() {
 async fn a_lost_node_is_tainted_and_comes_back() {
     let cluster = Cluster::with_nodes(2).await;
     let mut quick = deployment("web", 2, "nginx:1");
-    quick["spec"]["template"]["spec"]["tolerations"] =
-        json!([{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}]);
+    quick["spec"]["template"]["spec"]["tolerations"] = json!([{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}]);
     cluster.create(quick).await;
     cluster.until(&apps("deployments"), "web", "rolled out", rolled_out).await;
     cluster.sim.node_down("sim-node-1");
-    let node = cluster.until(&nodes(), "sim-node-1", "unknown", |node| condition(node, "Ready") == "Unknown NodeStatusUnknown").await;
+    let node = cluster
+        .until(&nodes(), "sim-node-1", "unknown", |node| condition(node, "Ready") == "Unknown NodeStatusUnknown")
+        .await;
     let _ = node;
     // The pod of the lost node cannot end, a new one runs on the other node.
     cluster
@@ -138,7 +166,11 @@ async fn a_lost_node_is_tainted_and_comes_back() {
         })
         .await;
     cluster.sim.heal();
-    cluster.until(&nodes(), "sim-node-1", "ready again", |node| is_ready(node) && node["spec"].get("taints").is_none_or(|taints| taints == &json!([]))).await;
+    cluster
+        .until(&nodes(), "sim-node-1", "ready again", |node| {
+            is_ready(node) && node["spec"].get("taints").is_none_or(|taints| taints == &json!([]))
+        })
+        .await;
     cluster.until_all(&pods(), "the old pod has ended", |pods| pods.len() == 2).await;
     cluster.sim.stop().await;
 }
@@ -152,7 +184,8 @@ async fn a_budget_limits_evictions() {
         .create(json!({"kind": "PodDisruptionBudget", "apiVersion": "policy/v1", "metadata": {"name": "web"},
             "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}}))
         .await;
-    let budget = cluster.until(&budgets, "web", "one eviction allowed", |one| one["status"]["disruptionsAllowed"] == 1).await;
+    let budget =
+        cluster.until(&budgets, "web", "one eviction allowed", |one| one["status"]["disruptionsAllowed"] == 1).await;
     assert_eq!(budget["status"]["expectedPods"], 2);
     cluster.sim.stop().await;
 }
@@ -164,9 +197,13 @@ async fn a_pod_that_fits_nowhere_says_why() {
         .create(json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "huge"},
             "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100"}}}]}}))
         .await;
-    let pod = cluster.until(&pods(), "huge", "refused", |pod| condition(pod, "PodScheduled") == "False Unschedulable").await;
+    let pod =
+        cluster.until(&pods(), "huge", "refused", |pod| condition(pod, "PodScheduled") == "False Unschedulable").await;
     let message = pod["status"]["conditions"][0]["message"].as_str().unwrap();
-    assert_eq!(message, "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.");
+    assert_eq!(
+        message,
+        "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+    );
     cluster.sim.stop().await;
 }
 
@@ -177,12 +214,19 @@ async fn a_cluster_resumes_where_it_stopped() {
     cluster.until(&apps("deployments"), "web", "rolled out", rolled_out).await;
     cluster.sim.stop().await;
     cluster.merge(&apps("deployments"), "web", json!({"spec": {"replicas": 5}})).await;
-    let again = atoll_sim::Sim::start(cluster.hub.clone(), cluster.api.clone(), "sim", atoll_sim::Spec { nodes: 2, ..Default::default() }, Default::default())
-        .await
-        .unwrap();
+    let again = atoll_sim::Sim::start(
+        cluster.hub.clone(),
+        cluster.api.clone(),
+        "sim",
+        atoll_sim::Spec { nodes: 2, ..Default::default() },
+        Default::default(),
+    )
+    .await
+    .unwrap();
     cluster.until(&apps("deployments"), "web", "scaled after the restart", rolled_out).await;
     let all = cluster.list(&pods()).await;
-    let addresses: std::collections::BTreeSet<&str> = all.iter().map(|pod| pod["status"]["podIP"].as_str().unwrap()).collect();
+    let addresses: std::collections::BTreeSet<&str> =
+        all.iter().map(|pod| pod["status"]["podIP"].as_str().unwrap()).collect();
     assert_eq!(addresses.len(), 5);
     again.stop().await;
 }

@@ -133,14 +133,16 @@ impl Snapshot {
     }
 
     /// Entries whose key begins with `prefix`, strictly after `after` when given.
-    pub fn range<'a>(&'a self, prefix: &'a str, after: Option<&str>) -> impl Iterator<Item = (&'a Key, &'a Entry)> + 'a {
+    pub fn range<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: Option<&str>,
+    ) -> impl Iterator<Item = (&'a Key, &'a Entry)> + 'a {
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(Key::from_text(after)),
             _ => Bound::Included(Key::from_text(prefix)),
         };
-        self.entries
-            .range((from, Bound::<Key>::Unbounded))
-            .take_while(move |(key, _)| key.as_str().starts_with(prefix))
+        self.entries.range((from, Bound::<Key>::Unbounded)).take_while(move |(key, _)| key.as_str().starts_with(prefix))
     }
 }
 

@@ -71,7 +71,11 @@ fn what_was_acknowledged_survives_sigkill_at_any_moment() {
         // A write that nobody was told of may be there or not; from now on it is known.
         promises.written.extend(left);
     }
-    println!("{} acknowledged transactions, {} instances survived {ROUNDS} kills", promises.revisions.len(), promises.created.len());
+    println!(
+        "{} acknowledged transactions, {} instances survived {ROUNDS} kills",
+        promises.revisions.len(),
+        promises.created.len()
+    );
     assert!(promises.revisions.len() > 10 * ROUNDS, "too little was written to show anything");
 }
 

@@ -169,7 +169,11 @@ async fn a_lost_or_older_data_file_is_noticed() {
 
 #[tokio::test]
 async fn foreign_and_newer_files_are_refused() {
-    for (name, bytes) in [("text", b"hello, this is no database".to_vec()), ("zeros", vec![0; 65536]), ("sqlite", b"SQLite format 3\0".repeat(500))] {
+    for (name, bytes) in [
+        ("text", b"hello, this is no database".to_vec()),
+        ("zeros", vec![0; 65536]),
+        ("sqlite", b"SQLite format 3\0".repeat(500)),
+    ] {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(file(dir.path()), bytes.clone()).unwrap();
         damaged(dir.path());

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use atoll_meta::{InstanceId, Revision};
 use atoll_store::{
-    Commit, Engine, Entry, EtcdEngine, Expect, Feed, Options, Scope, Snapshot, StoreError, Watch, Write, backup, restore,
+    Commit, Engine, Entry, EtcdEngine, Expect, Feed, Options, Scope, Snapshot, StoreError, Watch, Write, backup,
+    restore,
 };
 use parking_lot::Mutex;
 use suite::etcd::{Server, connect};
@@ -162,7 +163,10 @@ async fn replicas_see_each_other_at_once() {
     // What the instance held is deleted behind its back.
     within(async {
         loop {
-            let range = server.gateway("/v3/kv/range", r#"{"key":"L2F0b2xsL2h1Yi8xLw==","range_end":"L2F0b2xsL2h1Yi8xMA==","count_only":true}"#);
+            let range = server.gateway(
+                "/v3/kv/range",
+                r#"{"key":"L2F0b2xsL2h1Yi8xLw==","range_end":"L2F0b2xsL2h1Yi8xMA==","count_only":true}"#,
+            );
             if range.await.get("count").is_none() {
                 break;
             }

@@ -68,8 +68,11 @@ fn predict(state: &State, actions: &[(u8, Action)], revision: Revision) -> Optio
         return None;
     }
     // Of each key the last action counts.
-    let last: BTreeMap<u8, &Action> =
-        actions.iter().filter(|(_, action)| !matches!(action, Action::Check)).map(|(name, action)| (*name, action)).collect();
+    let last: BTreeMap<u8, &Action> = actions
+        .iter()
+        .filter(|(_, action)| !matches!(action, Action::Check))
+        .map(|(name, action)| (*name, action))
+        .collect();
     for (name, action) in &last {
         let before = state.get(name);
         match action {

@@ -2,7 +2,9 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE};
+use http::header::{
+    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -61,7 +63,8 @@ impl Refusal {
     }
 
     fn protocol(offered: &[String], accepted: Vec<&'static str>) -> Self {
-        let message = format!("unable to upgrade: no common protocol: caller offers {offered:?}, server has {accepted:?}");
+        let message =
+            format!("unable to upgrade: no common protocol: caller offers {offered:?}, server has {accepted:?}");
         Self { status: StatusCode::FORBIDDEN, message, accepted }
     }
 
@@ -127,11 +130,7 @@ where
     })
 }
 
-fn negotiate(
-    headers: &HeaderMap,
-    query: Option<&str>,
-    purpose: &Purpose,
-) -> Result<(Agreed, Response<()>), Refusal> {
+fn negotiate(headers: &HeaderMap, query: Option<&str>, purpose: &Purpose) -> Result<(Agreed, Response<()>), Refusal> {
     if let Purpose::Exec(options) = purpose
         && options.is_empty()
     {
@@ -144,11 +143,7 @@ fn negotiate(
     }
 }
 
-fn websocket(
-    headers: &HeaderMap,
-    query: Option<&str>,
-    purpose: &Purpose,
-) -> Result<(Agreed, Response<()>), Refusal> {
+fn websocket(headers: &HeaderMap, query: Option<&str>, purpose: &Purpose) -> Result<(Agreed, Response<()>), Refusal> {
     if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
         return Err(Refusal::bad("websocket version 13 required"));
     }

@@ -201,7 +201,13 @@ impl ExecSession {
         let Channels { commands, closed, kill } = Channels::start(socket, protocol.coding, protocol.closes, inbound);
         let outgoing = |channel: u8, wanted: bool| wanted.then(|| Outgoing::new(channel.into(), commands.clone()));
         // An empty message tells the caller that the session stands.
-        let first = if options.stdout { STDOUT } else if options.stderr { STDERR } else { ERROR };
+        let first = if options.stdout {
+            STDOUT
+        } else if options.stderr {
+            STDERR
+        } else {
+            ERROR
+        };
         let _ = commands.send(Command::Data(first.into(), Bytes::new())).await;
         Self {
             stdin,
@@ -238,7 +244,8 @@ impl ExecSession {
         let (mut stdin, mut stdout, mut stderr, mut error, mut resize) = (None, None, None, None, None);
         while missing > 0 {
             let stream = connection.next().await;
-            let stream = stream.ok_or_else(|| StreamError::protocol("connection ended before all streams were open"))?;
+            let stream =
+                stream.ok_or_else(|| StreamError::protocol("connection ended before all streams were open"))?;
             let id = stream.id;
             let kind = stream.header("streamtype").unwrap_or_default().to_owned();
             match kind.as_str() {

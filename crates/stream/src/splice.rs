@@ -28,11 +28,7 @@ where
     }
 }
 
-async fn copy(
-    mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
-    moved: &AtomicU64,
-) -> io::Result<u64> {
+async fn copy(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, moved: &AtomicU64) -> io::Result<u64> {
     let mut buffer = vec![0; BUFFER];
     let mut total = 0;
     loop {

@@ -6,9 +6,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use atoll_stream::{
-    ExecOptions, Forwarded, Keep, Outcome, Purpose, Session, accept, clean_request_headers, forward,
-};
+use atoll_stream::{ExecOptions, Forwarded, Keep, Outcome, Purpose, Session, accept, clean_request_headers, forward};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};

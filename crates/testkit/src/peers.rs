@@ -16,7 +16,9 @@ pub fn cache() -> PathBuf {
     if let Some(own) = std::env::var_os("ATOLL_PEERS") {
         return own.into();
     }
-    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     base.unwrap_or_else(|| ".cache".into()).join("atoll/peers")
 }
 

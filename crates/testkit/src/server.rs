@@ -230,7 +230,9 @@ async fn open(engine: Arc<dyn Engine>, token: &str, address: SocketAddr) -> anyh
     let keys = Keys::default();
     keys.add_token(token, Identity::master("atoll:admin"));
     let options = atoll_apiserver::Options { advertise: Some(address), ..atoll_apiserver::Options::default() };
-    let hub = Hub::open(engine, keys, Arc::new(jiff::Timestamp::now), options).await.map_err(|status| anyhow::anyhow!("{status}"))?;
+    let hub = Hub::open(engine, keys, Arc::new(jiff::Timestamp::now), options)
+        .await
+        .map_err(|status| anyhow::anyhow!("{status}"))?;
     hub.set_url(&format!("https://{address}"));
     hub.root().set_features(atoll_apiserver::Features::member());
     let names = ["localhost", "127.0.0.1", "kubernetes.default.svc"].map(San::new);

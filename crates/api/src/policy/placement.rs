@@ -118,20 +118,7 @@ pub struct SpreadConstraint {
 }
 
 /// The field of a cluster that makes groups.
-#[derive(
-    Copy,
-    Clone,
-    Debug,
-    Default,
-    Eq,
-    PartialEq,
-    Ord,
-    PartialOrd,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Ord, PartialOrd, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SpreadField {
     /// Each cluster is a group.
@@ -161,20 +148,7 @@ pub struct ReplicaSchedulingStrategy {
 }
 
 /// Copy or divide the replicas.
-#[derive(
-    Copy,
-    Clone,
-    Debug,
-    Default,
-    Eq,
-    PartialEq,
-    Ord,
-    PartialOrd,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Ord, PartialOrd, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ReplicaSchedulingType {
     /// Each cluster gets all replicas.
     Duplicated,
@@ -184,20 +158,7 @@ pub enum ReplicaSchedulingType {
 }
 
 /// How replicas are divided.
-#[derive(
-    Copy,
-    Clone,
-    Debug,
-    Default,
-    Eq,
-    PartialEq,
-    Ord,
-    PartialOrd,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Ord, PartialOrd, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ReplicaDivisionPreference {
     /// Over as few clusters as possible.
     Aggregated,
@@ -230,20 +191,7 @@ pub struct StaticClusterWeight {
 }
 
 /// What a weight is taken from.
-#[derive(
-    Copy,
-    Clone,
-    Debug,
-    Default,
-    Eq,
-    PartialEq,
-    Ord,
-    PartialOrd,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Ord, PartialOrd, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum DynamicWeightFactor {
     /// How many more replicas the cluster can take.
     #[default]

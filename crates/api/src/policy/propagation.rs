@@ -102,20 +102,7 @@ pub struct ResourceSelector {
 }
 
 /// Whether a policy takes over objects of another.
-#[derive(
-    Copy,
-    Clone,
-    Debug,
-    Default,
-    Eq,
-    PartialEq,
-    Ord,
-    PartialOrd,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Ord, PartialOrd, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum PreemptionBehavior {
     /// It does when its priority is higher.
     Always,
@@ -125,20 +112,7 @@ pub enum PreemptionBehavior {
 }
 
 /// What happens when the object is already in the member.
-#[derive(
-    Copy,
-    Clone,
-    Debug,
-    Default,
-    Eq,
-    PartialEq,
-    Ord,
-    PartialOrd,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Ord, PartialOrd, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ConflictResolution {
     /// Leave it alone and report.
     #[default]
@@ -148,20 +122,7 @@ pub enum ConflictResolution {
 }
 
 /// When changes of a policy take effect.
-#[derive(
-    Copy,
-    Clone,
-    Debug,
-    Default,
-    Eq,
-    PartialEq,
-    Ord,
-    PartialOrd,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Ord, PartialOrd, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ActivationPreference {
     /// With the next change of the template.
     #[default]
@@ -215,20 +176,7 @@ fn three_hundred() -> i32 {
 }
 
 /// How the old copy of a moved workload is removed.
-#[derive(
-    Copy,
-    Clone,
-    Debug,
-    Default,
-    Eq,
-    PartialEq,
-    Ord,
-    PartialOrd,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Ord, PartialOrd, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum PurgeMode {
     /// At once, before the new one is made.
     Directly,
@@ -252,20 +200,7 @@ pub struct ClusterFailoverBehavior {
 }
 
 /// How the old copy is removed when a cluster is left.
-#[derive(
-    Copy,
-    Clone,
-    Debug,
-    Default,
-    Eq,
-    PartialEq,
-    Ord,
-    PartialOrd,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Ord, PartialOrd, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ClusterPurgeMode {
     /// At once, before the new one is made.
     Directly,
@@ -324,20 +259,7 @@ pub struct SchedulePriority {
 }
 
 /// What kind of priority class is named.
-#[derive(
-    Copy,
-    Clone,
-    Debug,
-    Default,
-    Eq,
-    PartialEq,
-    Ord,
-    PartialOrd,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Ord, PartialOrd, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum PriorityClassSource {
     /// A PriorityClass of scheduling.k8s.io.
     #[default]

@@ -2,10 +2,10 @@
 //! resources, clusters and status; what else the newer one has does not survive the way through it.
 
 use super::{
-    AggregatedStatusItem, AggregatedStatusItemV1Alpha1, ClusterResourceBinding,
-    ClusterResourceBindingV1Alpha1, ObjectReference, ObjectReferenceV1Alpha1, ReplicaRequirements,
-    ResourceBinding, ResourceBindingSpec, ResourceBindingSpecV1Alpha1, ResourceBindingStatus,
-    ResourceBindingStatusV1Alpha1, ResourceBindingV1Alpha1, TargetCluster, TargetClusterV1Alpha1,
+    AggregatedStatusItem, AggregatedStatusItemV1Alpha1, ClusterResourceBinding, ClusterResourceBindingV1Alpha1,
+    ObjectReference, ObjectReferenceV1Alpha1, ReplicaRequirements, ResourceBinding, ResourceBindingSpec,
+    ResourceBindingSpecV1Alpha1, ResourceBindingStatus, ResourceBindingStatusV1Alpha1, ResourceBindingV1Alpha1,
+    TargetCluster, TargetClusterV1Alpha1,
 };
 
 impl From<ResourceBindingSpecV1Alpha1> for ResourceBindingSpec {
@@ -38,8 +38,7 @@ impl From<ResourceBindingSpecV1Alpha1> for ResourceBindingSpec {
 impl From<ResourceBindingSpec> for ResourceBindingSpecV1Alpha1 {
     fn from(spec: ResourceBindingSpec) -> Self {
         let resource = spec.resource;
-        let cluster =
-            |target: TargetCluster| TargetClusterV1Alpha1 { name: target.name, replicas: target.replicas };
+        let cluster = |target: TargetCluster| TargetClusterV1Alpha1 { name: target.name, replicas: target.replicas };
         ResourceBindingSpecV1Alpha1 {
             resource: ObjectReferenceV1Alpha1 {
                 api_version: resource.api_version,
@@ -95,11 +94,7 @@ macro_rules! convert {
     ($from:ident, $to:ident) => {
         impl From<$from> for $to {
             fn from(binding: $from) -> Self {
-                $to {
-                    metadata: binding.metadata,
-                    spec: binding.spec.into(),
-                    status: binding.status.map(Into::into),
-                }
+                $to { metadata: binding.metadata, spec: binding.spec.into(), status: binding.status.map(Into::into) }
             }
         }
     };

@@ -17,8 +17,12 @@ pub async fn follow(review: &Review<'_>, object: &mut Value) -> Result<Vec<Write
     }
     let snapshot = review.call.hub.snapshot(&review.call.instance).await?;
     let prefix = format!("clusterroles.{GROUP}/");
-    let others: Vec<Entry> =
-        snapshot.range(&prefix, None).map(|(_, entry)| entry).filter(|entry| *entry.object.head.name != *review.name).cloned().collect();
+    let others: Vec<Entry> = snapshot
+        .range(&prefix, None)
+        .map(|(_, entry)| entry)
+        .filter(|entry| *entry.object.head.name != *review.name)
+        .cloned()
+        .collect();
     let mut roles: Vec<Value> = others.iter().map(|entry| entry.object.tree(entry.modified)).collect();
     let stays = review.operation != Operation::Delete && !goes(object);
     if stays {

@@ -49,7 +49,8 @@ fn keep(subresource: &str, object: &mut Value, old: &Value, now: &str) {
         "" => set_status(object, old["status"].clone()),
         "approval" => {
             let given = conditions(object);
-            let mut kept: Vec<Value> = conditions(old).iter().filter(|condition| !approval(condition)).cloned().collect();
+            let mut kept: Vec<Value> =
+                conditions(old).iter().filter(|condition| !approval(condition)).cloned().collect();
             kept.extend(given.iter().filter(approval).cloned().map(|condition| dated(condition, now)));
             let mut status = old["status"].as_object().cloned().unwrap_or_default();
             put(&mut status, "conditions", kept);
@@ -153,7 +154,10 @@ fn check_approval(review: &Review<'_>, object: &Value) -> Result<(), Status> {
             return invalid(FieldError::forbidden(path, format!("updates may not add a condition of type {kind:?}")));
         }
         if before && !has(object, kind) {
-            return invalid(FieldError::forbidden(path, format!("updates may not remove a condition of type {kind:?}")));
+            return invalid(FieldError::forbidden(
+                path,
+                format!("updates may not remove a condition of type {kind:?}"),
+            ));
         }
     }
     if has(object, "Approved") && has(object, "Denied") {

@@ -14,7 +14,9 @@ fn concerns(review: &Review<'_>) -> bool {
     match review.operation {
         // What pods request changes later only through `resize`.
         Operation::Create => review.is("", "pods") || review.is("", "persistentvolumeclaims"),
-        Operation::Update => review.is("", "persistentvolumeclaims") || (is_pod(review) && review.subresource == "resize"),
+        Operation::Update => {
+            review.is("", "persistentvolumeclaims") || (is_pod(review) && review.subresource == "resize")
+        }
         Operation::Delete | Operation::Connect => false,
     }
 }
@@ -48,13 +50,16 @@ pub async fn mutate(review: &Review<'_>, object: &mut Value) -> Result<(), Statu
     let mut notes = Vec::new();
     for (field, what) in [("initContainers", "init container"), ("containers", "container")] {
         // Indexing a missing field would leave a null behind.
-        for container in object.pointer_mut(&format!("/spec/{field}")).and_then(Value::as_array_mut).into_iter().flatten() {
+        for container in
+            object.pointer_mut(&format!("/spec/{field}")).and_then(Value::as_array_mut).into_iter().flatten()
+        {
             let requested = fill(container, "requests", &defaults.0);
             let limited = fill(container, "limits", &defaults.1);
             let name = container["name"].as_str().unwrap_or_default();
             for (names, kind) in [(requested, "request"), (limited, "limit")] {
                 if !names.is_empty() {
-                    notes.push(format!("{} {kind} for {what} {name}", names.into_iter().collect::<Vec<_>>().join(", ")));
+                    notes
+                        .push(format!("{} {kind} for {what} {name}", names.into_iter().collect::<Vec<_>>().join(", ")));
                 }
             }
         }

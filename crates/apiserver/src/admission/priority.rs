@@ -66,14 +66,20 @@ async fn set(review: &Review<'_>, object: &mut Value) -> Result<(), Status> {
     let value = class.as_ref().and_then(|class| class["value"].as_i64()).unwrap_or_default();
     let policy = class.as_ref().and_then(|class| class["preemptionPolicy"].as_str()).unwrap_or("PreemptLowerPriority");
     if let Some(given) = object["spec"]["priority"].as_i64().filter(|given| *given != value) {
-        return Err(refuse(review, &format!(
-            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name"
-        )));
+        return Err(refuse(
+            review,
+            &format!(
+                "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name"
+            ),
+        ));
     }
     if let Some(given) = object["spec"]["preemptionPolicy"].as_str().filter(|given| *given != policy) {
-        return Err(refuse(review, &format!(
-            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name"
-        )));
+        return Err(refuse(
+            review,
+            &format!(
+                "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name"
+            ),
+        ));
     }
     if let (true, Some(class)) = (name.is_empty(), &class) {
         object["spec"]["priorityClassName"] = class["metadata"]["name"].clone();

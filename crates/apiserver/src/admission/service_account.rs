@@ -47,7 +47,9 @@ fn mount(object: &mut Value) {
     let name = volume_name(object);
     for field in ["initContainers", "containers"] {
         // Indexing a missing field would leave a null behind.
-        for container in object.pointer_mut(&format!("/spec/{field}")).and_then(Value::as_array_mut).into_iter().flatten() {
+        for container in
+            object.pointer_mut(&format!("/spec/{field}")).and_then(Value::as_array_mut).into_iter().flatten()
+        {
             let mounts = container["volumeMounts"].as_array().map(Vec::as_slice).unwrap_or_default();
             if mounts.iter().any(|mount| mount["mountPath"] == MOUNT) {
                 continue;

@@ -16,7 +16,11 @@ pub async fn subject(call: &Call, review: &Value) -> Result<Value, Status> {
     let identity = subject_of(spec);
     let mut errors = shape_errors(spec);
     if identity.user.is_empty() && identity.groups.is_empty() {
-        errors.push(FieldError::invalid(FieldPath::new("spec.user"), "", "at least one of user or group must be specified"));
+        errors.push(FieldError::invalid(
+            FieldPath::new("spec.user"),
+            "",
+            "at least one of user or group must be specified",
+        ));
     }
     refuse(call, &errors)?;
     decide(call, &identity, spec).await
@@ -29,10 +33,18 @@ pub async fn local(call: &Call, review: &Value) -> Result<Value, Status> {
     let mut errors = shape_errors(spec);
     if !spec["nonResourceAttributes"].is_null() {
         let path = FieldPath::new("spec.nonResourceAttributes");
-        errors.push(FieldError::invalid(path, spec["nonResourceAttributes"].clone(), "disallowed on this kind of request"));
+        errors.push(FieldError::invalid(
+            path,
+            spec["nonResourceAttributes"].clone(),
+            "disallowed on this kind of request",
+        ));
     }
     if identity.user.is_empty() && identity.groups.is_empty() {
-        errors.push(FieldError::invalid(FieldPath::new("spec.user"), "", "at least one of user or group must be specified"));
+        errors.push(FieldError::invalid(
+            FieldPath::new("spec.user"),
+            "",
+            "at least one of user or group must be specified",
+        ));
     }
     let given = spec["resourceAttributes"]["namespace"].as_str().unwrap_or_default();
     if spec["resourceAttributes"].is_object() && given != call.target.namespace {

@@ -16,7 +16,12 @@ const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 const PREFIX: &str = "authentication.kubernetes.io";
 
 /// Who a verified token stands for, if its account and the object it is bound to are alive.
-pub async fn identify(hub: &Hub, instance: &Instance, claims: &Claims, token: &str) -> Result<Option<Identity>, Status> {
+pub async fn identify(
+    hub: &Hub,
+    instance: &Instance,
+    claims: &Claims,
+    token: &str,
+) -> Result<Option<Identity>, Status> {
     let key = Key::new("", "serviceaccounts", &claims.namespace, &claims.name);
     let account = hub.read(instance, key.as_str()).await?;
     if !lives(account.as_ref(), &claims.uid, hub.now()) {

@@ -93,20 +93,29 @@ fn bearer(headers: &HeaderMap) -> Bearer {
 fn strip(headers: &mut HeaderMap) {
     headers.remove(AUTHORIZATION);
     let carries = |name: &str| name.trim().starts_with(PROTOCOL_TOKEN);
-    let lists: Vec<String> =
-        headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok()).map(ToOwned::to_owned).collect();
+    let lists: Vec<String> = headers
+        .get_all(SEC_WEBSOCKET_PROTOCOL)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .map(ToOwned::to_owned)
+        .collect();
     if !lists.iter().flat_map(|list| list.split(',')).any(carries) {
         return;
     }
     headers.remove(SEC_WEBSOCKET_PROTOCOL);
-    let rest: Vec<&str> = lists.iter().flat_map(|list| list.split(',')).map(str::trim).filter(|name| !carries(name)).collect();
+    let rest: Vec<&str> =
+        lists.iter().flat_map(|list| list.split(',')).map(str::trim).filter(|name| !carries(name)).collect();
     if let (false, Ok(value)) = (rest.is_empty(), rest.join(", ").parse()) {
         headers.insert(SEC_WEBSOCKET_PROTOCOL, value);
     }
 }
 
 /// Says who shows a certificate: a user of the instance, or an administrator of the whole hub.
-async fn certificate(hub: &Hub, instance: &Instance, chain: &[rustls_pki_types::CertificateDer<'static>]) -> Result<Option<Identity>, Status> {
+async fn certificate(
+    hub: &Hub,
+    instance: &Instance,
+    chain: &[rustls_pki_types::CertificateDer<'static>],
+) -> Result<Option<Identity>, Status> {
     let now = hub.now();
     if let Some(holder) = hub.authority(instance).await?.identify(chain, now) {
         return Ok(Some(user_of(&holder)));
@@ -127,7 +136,12 @@ fn user_of(holder: &atoll_pki::Identity) -> Identity {
 }
 
 /// Says whose token this is, if it is meant for one of the audiences (none: for this server).
-pub async fn token_of(hub: &Hub, instance: &Instance, token: &str, audiences: &[String]) -> Result<Option<Accepted>, Status> {
+pub async fn token_of(
+    hub: &Hub,
+    instance: &Instance,
+    token: &str,
+    audiences: &[String],
+) -> Result<Option<Accepted>, Status> {
     let authority = hub.authority(instance).await?;
     let own = authority.audiences();
     let asked = if audiences.is_empty() { &own } else { audiences };

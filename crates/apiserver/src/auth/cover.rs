@@ -25,11 +25,19 @@ fn atoms(rule: &Rule) -> Vec<Rule> {
                 if rule.resource_names.is_empty() {
                     parts.push(one);
                 } else {
-                    parts.extend(rule.resource_names.iter().map(|name| Rule { resource_names: vec![name.clone()], ..one.clone() }));
+                    parts.extend(
+                        rule.resource_names
+                            .iter()
+                            .map(|name| Rule { resource_names: vec![name.clone()], ..one.clone() }),
+                    );
                 }
             }
         }
-        parts.extend(rule.urls.iter().map(|url| Rule { verbs: vec![verb.clone()], urls: vec![url.clone()], ..Rule::default() }));
+        parts.extend(rule.urls.iter().map(|url| Rule {
+            verbs: vec![verb.clone()],
+            urls: vec![url.clone()],
+            ..Rule::default()
+        }));
     }
     parts
 }
@@ -45,8 +53,11 @@ fn covers(own: &Rule, part: &Rule) -> bool {
         return part.urls.iter().all(|url| own.urls.iter().any(|given| url_covers(given, url)));
     }
     let names = own.resource_names.is_empty()
-        || (!part.resource_names.is_empty() && part.resource_names.iter().all(|name| own.resource_names.contains(name)));
-    names && has(&own.api_groups, &part.api_groups) && part.resources.iter().all(|resource| resource_covered(&own.resources, resource))
+        || (!part.resource_names.is_empty()
+            && part.resource_names.iter().all(|name| own.resource_names.contains(name)));
+    names
+        && has(&own.api_groups, &part.api_groups)
+        && part.resources.iter().all(|resource| resource_covered(&own.resources, resource))
 }
 
 fn resource_covered(own: &[String], resource: &str) -> bool {
@@ -66,9 +77,13 @@ fn compact(parts: impl Iterator<Item = Rule>) -> Vec<Rule> {
         let verbs = joined.entry((part.api_groups, part.resources, part.resource_names)).or_default();
         verbs.extend(part.verbs.into_iter().filter(|verb| !verbs.contains(verb)).collect::<Vec<_>>());
     }
-    let resources = joined
-        .into_iter()
-        .map(|((api_groups, resources, resource_names), verbs)| Rule { verbs, api_groups, resources, resource_names, urls: Vec::new() });
+    let resources = joined.into_iter().map(|((api_groups, resources, resource_names), verbs)| Rule {
+        verbs,
+        api_groups,
+        resources,
+        resource_names,
+        urls: Vec::new(),
+    });
     let mut all: Vec<Rule> = resources.chain(urls).collect();
     all.sort_by_cached_key(describe);
     all.dedup();
@@ -77,7 +92,8 @@ fn compact(parts: impl Iterator<Item = Rule>) -> Vec<Rule> {
 
 /// A rule in the words of the refusal.
 pub fn describe(rule: &Rule) -> String {
-    let list = |words: &[String]| format!("[{}]", words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" "));
+    let list =
+        |words: &[String]| format!("[{}]", words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" "));
     let mut parts = Vec::new();
     for (name, words) in [
         ("APIGroups", &rule.api_groups),
@@ -122,7 +138,11 @@ mod tests {
             (vec![&url], &json!({"verbs": ["get"], "nonResourceURLs": ["/healthz/ping"]}), true),
             (vec![&url], &json!({"verbs": ["get"], "nonResourceURLs": ["/healthz/a/*"]}), true),
             (vec![&url], &json!({"verbs": ["get"], "nonResourceURLs": ["*"]}), false),
-            (vec![&pods, &sub], &json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods", "pods/status"]}), true),
+            (
+                vec![&pods, &sub],
+                &json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods", "pods/status"]}),
+                true,
+            ),
             (vec![], &json!({"verbs": [], "apiGroups": [""], "resources": ["pods"]}), true),
         ];
         for (owned, wanted, covered) in table {

@@ -32,7 +32,8 @@ impl Wish {
         let (mut users, mut uids) = (0, 0);
         for (name, value) in headers {
             let Some(what) = name.as_str().strip_prefix("impersonate-") else { continue };
-            let text = value.to_str().map_err(|_| Status::bad_request(format!("header {name} is not text")))?.to_owned();
+            let text =
+                value.to_str().map_err(|_| Status::bad_request(format!("header {name} is not text")))?.to_owned();
             match what {
                 "user" => {
                     users += 1;
@@ -56,7 +57,10 @@ impl Wish {
             return Ok(None);
         }
         if wish.user.as_ref().is_none_or(String::is_empty) {
-            return Err(Status::bad_request(format!("requested [{}] without impersonating a user", wish.references().join(" "))));
+            return Err(Status::bad_request(format!(
+                "requested [{}] without impersonating a user",
+                wish.references().join(" ")
+            )));
         }
         Ok(Some(wish))
     }
@@ -94,7 +98,8 @@ impl Wish {
 /// Namespace and name of a service account, from its user name.
 fn account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
-    let fits = atoll_meta::name::is_dns1123_label(namespace).is_empty() && atoll_meta::name::is_dns1123_subdomain(name).is_empty();
+    let fits = atoll_meta::name::is_dns1123_label(namespace).is_empty()
+        && atoll_meta::name::is_dns1123_subdomain(name).is_empty();
     fits.then_some((namespace, name))
 }
 
@@ -104,7 +109,9 @@ fn decode(key: &str) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
-        let escaped = (bytes[at] == b'%').then(|| key.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok())).flatten();
+        let escaped = (bytes[at] == b'%')
+            .then(|| key.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok()))
+            .flatten();
         match escaped {
             Some(byte) => {
                 out.push(byte);

@@ -73,7 +73,11 @@ impl RoleCache {
 }
 
 /// Finds out as whom a request acts, and removes from it what told so.
-pub fn identify<'a, B>(hub: &'a Hub, instance: &'a Instance, request: &mut Request<B>) -> impl Future<Output = Result<Identity, Status>> + Send + use<'a, B> {
+pub fn identify<'a, B>(
+    hub: &'a Hub,
+    instance: &'a Instance,
+    request: &mut Request<B>,
+) -> impl Future<Output = Result<Identity, Status>> + Send + use<'a, B> {
     let inside = request.extensions().get::<Identity>().cloned();
     let extensions = std::mem::take(request.extensions_mut());
     let shown = authenticate::Shown::take(request.headers_mut(), &extensions);
@@ -94,7 +98,12 @@ pub fn identify<'a, B>(hub: &'a Hub, instance: &'a Instance, request: &mut Reque
 }
 
 /// Allows or refuses a request.
-pub async fn authorize(hub: &Hub, instance: &Instance, identity: &Identity, attributes: &Attributes<'_>) -> Result<(), Status> {
+pub async fn authorize(
+    hub: &Hub,
+    instance: &Instance,
+    identity: &Identity,
+    attributes: &Attributes<'_>,
+) -> Result<(), Status> {
     if identity.is_master() {
         return Ok(());
     }

@@ -53,7 +53,11 @@ impl Attributes<'_> {
     }
 
     fn full_resource(&self) -> String {
-        if self.subresource.is_empty() { self.resource.to_owned() } else { format!("{}/{}", self.resource, self.subresource) }
+        if self.subresource.is_empty() {
+            self.resource.to_owned()
+        } else {
+            format!("{}/{}", self.resource, self.subresource)
+        }
     }
 
     /// The refusal, in the words scripts match on.
@@ -141,7 +145,10 @@ impl Grants {
 
     fn reason(&self, identity: &Identity, asked: &Attributes<'_>) -> Option<String> {
         let find = |grants: &Vec<Grant>| {
-            grants.iter().find(|grant| grant.rules.iter().any(|rule| rule.allows(asked))).map(|grant| grant.source.clone())
+            grants
+                .iter()
+                .find(|grant| grant.rules.iter().any(|rule| rule.allows(asked)))
+                .map(|grant| grant.source.clone())
         };
         if let Some(source) = self.users.get(&identity.user).and_then(find) {
             let account = identity.user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
@@ -203,7 +210,8 @@ impl Roles {
             if let Some((binding, rules)) = bound(snapshot, entry, &mut parsed) {
                 let grants = roles.namespaces.entry(entry.object.head.namespace.to_string()).or_default();
                 let (head, role) = (&entry.object.head, &binding.role_ref);
-                let source = format!("RoleBinding \"{}/{}\" of {} \"{}\"", head.name, head.namespace, role.kind, role.name);
+                let source =
+                    format!("RoleBinding \"{}/{}\" of {} \"{}\"", head.name, head.namespace, role.kind, role.name);
                 grant(grants, binding, &Grant { rules, source: source.into() });
             }
         }
@@ -228,7 +236,11 @@ impl Roles {
     }
 }
 
-fn bound(snapshot: &Snapshot, entry: &Entry, parsed: &mut HashMap<String, Arc<[Rule]>>) -> Option<(Binding, Arc<[Rule]>)> {
+fn bound(
+    snapshot: &Snapshot,
+    entry: &Entry,
+    parsed: &mut HashMap<String, Arc<[Rule]>>,
+) -> Option<(Binding, Arc<[Rule]>)> {
     let binding: Binding = serde_json::from_slice(&entry.object.body).ok()?;
     let key = match binding.role_ref.kind.as_str() {
         "ClusterRole" => format!("clusterroles.{GROUP}/{}", binding.role_ref.name),
@@ -263,7 +275,17 @@ mod tests {
     use super::*;
 
     fn asked<'a>(verb: Verb, group: &'a str, resource: &'a str, subresource: &'a str, name: &'a str) -> Attributes<'a> {
-        Attributes { verb, verb_word: None, group, version: "v1", resource, subresource, namespace: "a", name, url: None }
+        Attributes {
+            verb,
+            verb_word: None,
+            group,
+            version: "v1",
+            resource,
+            subresource,
+            namespace: "a",
+            name,
+            url: None,
+        }
     }
 
     #[test]

@@ -54,8 +54,13 @@ async fn token_review(call: &Call, object: &mut Value) -> Result<Value, Status> 
     if token.is_empty() {
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
-    let audiences: Vec<String> =
-        object["spec"]["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect();
+    let audiences: Vec<String> = object["spec"]["audiences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(ToOwned::to_owned)
+        .collect();
     let accepted = token_of(&call.hub, &call.instance, token, &audiences).await?;
     Ok(match accepted {
         Some(accepted) => {

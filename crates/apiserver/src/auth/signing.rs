@@ -36,7 +36,11 @@ pub fn parse(request: &Value) -> Option<Request> {
 
 /// Signs an approved request. `Ok(None)` if it is not for us, not approved or already signed;
 /// the inner error says why the signer refuses, for the condition `Failed`.
-pub async fn sign_request(hub: &Hub, instance: &Instance, request: &Value) -> Result<Option<Result<String, String>>, Status> {
+pub async fn sign_request(
+    hub: &Hub,
+    instance: &Instance,
+    request: &Value,
+) -> Result<Option<Result<String, String>>, Status> {
     let has = |kind: &str| {
         let conditions = request["status"]["conditions"].as_array().into_iter().flatten();
         conditions.into_iter().any(|condition| condition["type"] == kind && condition["status"] != "False")
@@ -47,8 +51,13 @@ pub async fn sign_request(hub: &Hub, instance: &Instance, request: &Value) -> Re
         return Ok(None);
     }
     let Some(pem) = pem_of(request) else { return Ok(Some(Err("the request is not PEM".into()))) };
-    let usages: Vec<String> =
-        request["spec"]["usages"].as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect();
+    let usages: Vec<String> = request["spec"]["usages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(ToOwned::to_owned)
+        .collect();
     let asked = request["spec"]["expirationSeconds"].as_i64().map_or(LIFE, SignedDuration::from_secs);
     let authority = hub.authority(instance).await?;
     let validity = Validity::lasting(hub.now(), asked.clamp(SHORTEST, LIFE));

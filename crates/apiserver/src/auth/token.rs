@@ -28,8 +28,13 @@ pub async fn token(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
         reference => bind(call, reference).await?,
     };
     let authority = call.hub.authority(&call.instance).await?;
-    let mut audiences: Vec<String> =
-        request["spec"]["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect();
+    let mut audiences: Vec<String> = request["spec"]["audiences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(ToOwned::to_owned)
+        .collect();
     if audiences.is_empty() {
         audiences = authority.audiences();
     }
@@ -44,7 +49,8 @@ pub async fn token(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
         node,
         jti: uuid::Uuid::new_v4().to_string(),
     };
-    let signed = if dry_run { String::new() } else { authority.signer().sign(&claims, call.now).map_err(Status::internal)? };
+    let signed =
+        if dry_run { String::new() } else { authority.signer().sign(&claims, call.now).map_err(Status::internal)? };
     request["metadata"] = json!({
         "name": call.target.name, "namespace": call.target.namespace, "creationTimestamp": call.timestamp(),
     });
@@ -62,7 +68,9 @@ pub async fn token(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
 fn decode(call: &Call, body: &[u8]) -> Result<Value, Status> {
     let (mut request, _) = crate::decode::parse(negotiate::content(&call.headers)?, body)?;
     if !request.is_object() {
-        return Err(Status::bad_request("the object provided is unrecognized (must be of type object): couldn't get version/kind"));
+        return Err(Status::bad_request(
+            "the object provided is unrecognized (must be of type object): couldn't get version/kind",
+        ));
     }
     for (field, expected) in [("kind", "TokenRequest"), ("apiVersion", "authentication.k8s.io/v1")] {
         match request[field].as_str().unwrap_or_default() {
@@ -128,7 +136,8 @@ async fn bind(call: &Call, reference: &Value) -> Result<Binding, Status> {
             return Err(Status::bad_request(format!("cannot bind token to object of type {version}, Kind={kind}")));
         }
     };
-    let entry = call.hub.read(&call.instance, key.as_str()).await?.ok_or_else(|| Status::not_found("", plural, name))?;
+    let entry =
+        call.hub.read(&call.instance, key.as_str()).await?.ok_or_else(|| Status::not_found("", plural, name))?;
     let uid = entry.object.head.uid.to_string();
     let given = text("uid");
     if !given.is_empty() && given != uid {

@@ -62,12 +62,20 @@ fn check(call: &Call, old: Option<&Value>, object: &Value) -> Vec<FieldError> {
         Some(old) => {
             for field in ["group", "scope"] {
                 if old["spec"][field] != spec[field] {
-                    errors.push(FieldError::invalid(at("spec").child(field), spec[field].clone(), "field is immutable"));
+                    errors.push(FieldError::invalid(
+                        at("spec").child(field),
+                        spec[field].clone(),
+                        "field is immutable",
+                    ));
                 }
             }
         }
         None if !spec["versions"].as_array().into_iter().flatten().any(|version| version["storage"] == true) => {
-            errors.push(FieldError::invalid(at("status.storedVersions"), Value::Null, "must have at least one stored version"));
+            errors.push(FieldError::invalid(
+                at("status.storedVersions"),
+                Value::Null,
+                "must have at least one stored version",
+            ));
         }
         None => {}
     }
@@ -91,7 +99,9 @@ fn check_group(old: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>
     let guarded = group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io");
     if guarded && old.is_none() && object["metadata"]["annotations"][APPROVED].as_str().unwrap_or_default().is_empty() {
         let path = FieldPath::new("metadata").child("annotations").key(APPROVED);
-        let why = format!("protected groups must have approval annotation {APPROVED:?}, see https://github.com/kubernetes/enhancements/pull/1111");
+        let why = format!(
+            "protected groups must have approval annotation {APPROVED:?}, see https://github.com/kubernetes/enhancements/pull/1111"
+        );
         errors.push(FieldError::required(path, why));
     }
 }
@@ -158,7 +168,11 @@ fn check_columns(columns: &Value, path: &FieldPath, errors: &mut Vec<FieldError>
         if json_path.is_empty() {
             errors.push(FieldError::required(own.child("JSONPath"), ""));
         } else if !json_path.starts_with('.') {
-            errors.push(FieldError::invalid(own.child("JSONPath"), json_path, "must be a simple json path starting with ."));
+            errors.push(FieldError::invalid(
+                own.child("JSONPath"),
+                json_path,
+                "must be a simple json path starting with .",
+            ));
         } else if let Err(error) = atoll_meta::path::JsonPath::parse(json_path) {
             errors.push(FieldError::invalid(own.child("JSONPath"), json_path, error.to_string()));
         }
@@ -199,7 +213,9 @@ fn accept_names(call: &Call, object: &Value, accepted: &mut Value) -> Option<(&'
         let of_kinds = matches!(field, "kind" | "listKind");
         let taken = |name: &&&str| if of_kinds { kind_taken(name) } else { resource_taken(name) };
         match list.iter().find(taken) {
-            Some(name) if accepted[field] != *wanted => conflict = Some((reason, format!("{name:?} is already in use"))),
+            Some(name) if accepted[field] != *wanted => {
+                conflict = Some((reason, format!("{name:?} is already in use")))
+            }
             _ if !wanted.is_null() => accepted[field] = wanted.clone(),
             _ => {}
         }
@@ -259,7 +275,11 @@ pub fn terminate(object: &mut Value, now: &str) {
     }
     meta["finalizers"] = finalizers.into();
     let mut status = object["status"].take();
-    let state = ("True", "InstanceDeletionPending", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon".to_owned());
+    let state = (
+        "True",
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon".to_owned(),
+    );
     set_condition(&mut status, "Terminating", state, now);
     object["status"] = status;
 }

@@ -159,7 +159,8 @@ impl Custom {
 fn better_version<'a>(definition: &'a Value, version: &Value) -> Option<&'a str> {
     let rank = |version: &Value| crate::discovery::priority(version["name"].as_str().unwrap_or_default());
     let all = definition["spec"]["versions"].as_array()?.iter();
-    let good = all.filter(|other| other["served"] == true && other["deprecated"] != true && rank(other) > rank(version));
+    let good =
+        all.filter(|other| other["served"] == true && other["deprecated"] != true && rank(other) > rank(version));
     good.max_by_key(|other| rank(other)).and_then(|other| other["name"].as_str())
 }
 

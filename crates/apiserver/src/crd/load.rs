@@ -23,7 +23,9 @@ pub fn reload(hub: &Hub, instance: &Instance, snapshot: &Snapshot) {
     let stored: Vec<String> = kinds.iter().filter_map(|kind| Some(kind.custom()?.definition.clone())).collect();
     // A stored definition of the same name takes the place of a native one.
     let native = hub.native_kinds(instance);
-    kinds.extend(native.into_iter().filter(|kind| kind.custom().is_none_or(|custom| !stored.contains(&custom.definition))));
+    kinds.extend(
+        native.into_iter().filter(|kind| kind.custom().is_none_or(|custom| !stored.contains(&custom.definition))),
+    );
     instance.custom.store(Arc::new(Kinds::new(kinds)));
     instance.definitions.store(fingerprint(snapshot), std::sync::atomic::Ordering::Release);
 }
@@ -70,7 +72,8 @@ pub fn kinds_of(hub: &Hub, definition: &Value, since: Revision) -> Vec<Arc<Kind>
     }
     let spec = &definition["spec"];
     let Some(versions) = spec["versions"].as_array() else { return Vec::new() };
-    let storage = versions.iter().find(|version| version["storage"] == true).and_then(|version| version["name"].as_str());
+    let storage =
+        versions.iter().find(|version| version["storage"] == true).and_then(|version| version["name"].as_str());
     let mut served: Vec<&Value> = versions.iter().filter(|version| version["served"] == true).collect();
     served.sort_by_key(|version| std::cmp::Reverse(priority(version["name"].as_str().unwrap_or_default())));
     served.iter().filter_map(|version| kind_of(hub, definition, version, storage?, since)).map(Arc::new).collect()

@@ -152,8 +152,16 @@ impl Call {
     fn returns_object(&self) -> bool {
         matches!(
             (&*self.kind.group, &*self.kind.plural),
-            ("", "pods" | "services" | "serviceaccounts" | "persistentvolumes" | "persistentvolumeclaims" | "podtemplates" | "resourcequotas")
-                | ("storage.k8s.io", "storageclasses" | "csinodes" | "volumeattachments" | "csidrivers")
+            (
+                "",
+                "pods"
+                    | "services"
+                    | "serviceaccounts"
+                    | "persistentvolumes"
+                    | "persistentvolumeclaims"
+                    | "podtemplates"
+                    | "resourcequotas"
+            ) | ("storage.k8s.io", "storageclasses" | "csinodes" | "volumeattachments" | "csidrivers")
                 | ("policy", "podsecuritypolicies")
         )
     }
@@ -219,14 +227,22 @@ impl Call {
             let object = Arc::new(Object::encode(&new).map_err(Status::internal)?);
             if options.is_dry() {
                 let stored = Entry { object, ..entry.clone() };
-                return Ok(if removes { Outcome::Removed(stored, entry.modified) } else { Outcome::Pending(stored, entry.modified) });
+                return Ok(if removes {
+                    Outcome::Removed(stored, entry.modified)
+                } else {
+                    Outcome::Pending(stored, entry.modified)
+                });
             }
             let op = if removes { Op::Delete(Some(object.clone())) } else { Op::Put(object.clone()) };
             writes.push(Write { key: key.clone(), expect: Expect::At(entry.modified), op });
             match self.commit(writes).await {
                 Ok(revision) => {
                     let stored = Entry { object, modified: revision, created: entry.created };
-                    return Ok(if removes { Outcome::Removed(stored, revision) } else { Outcome::Pending(stored, revision) });
+                    return Ok(if removes {
+                        Outcome::Removed(stored, revision)
+                    } else {
+                        Outcome::Pending(stored, revision)
+                    });
                 }
                 Err(CommitError::Taken(..)) => {} // changed meanwhile: look again; ends because each round sees a newer state
                 Err(CommitError::Failed(status)) => return Err(status),
@@ -238,7 +254,9 @@ impl Call {
         let Some(wanted) = &options.preconditions else { return Ok(()) };
         let name = &entry.object.head.name;
         let failed = |what: &str, wanted: &str, is: &str, end: &str| {
-            let why = format!("the {what} in the precondition ({wanted}) does not match the {what} in record ({is}). The object might have been {end}");
+            let why = format!(
+                "the {what} in the precondition ({wanted}) does not match the {what} in record ({is}). The object might have been {end}"
+            );
             Err(Status::conflict(&self.kind.group, &self.kind.kind, name, why))
         };
         if let Some(uid) = wanted.uid.as_deref().filter(|uid| **uid != *entry.object.head.uid) {
@@ -263,7 +281,12 @@ impl Call {
             crate::crd::terminate(&mut new, &self.timestamp());
         }
         let finalizers = new["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
-        let grace = strategy::default_grace(&self.kind.group, &self.kind.kind, old, options.grace_period_seconds.map(|s| if s < 0 { 1 } else { s }));
+        let grace = strategy::default_grace(
+            &self.kind.group,
+            &self.kind.kind,
+            old,
+            options.grace_period_seconds.map(|s| if s < 0 { 1 } else { s }),
+        );
         let deleting = !old["metadata"]["deletionTimestamp"].is_null();
         let left = super::write::grace_left(old);
         match grace {
@@ -319,11 +342,9 @@ impl Call {
 
     /// Orphan and foreground deletion are carried out by the garbage collector, which finalizers call.
     fn set_finalizers(&self, new: &mut Value, options: &DeleteOptions) {
-        let policy = options
-            .policy()
-            .map(ToOwned::to_owned)
-            .or_else(|| existing_policy(new))
-            .unwrap_or_else(|| strategy::delete_default_policy(&self.kind.group, &self.kind.version, &self.kind.kind).to_owned());
+        let policy = options.policy().map(ToOwned::to_owned).or_else(|| existing_policy(new)).unwrap_or_else(|| {
+            strategy::delete_default_policy(&self.kind.group, &self.kind.version, &self.kind.kind).to_owned()
+        });
         let meta = metadata(new);
         let mut list: Vec<Value> = meta.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
         list.retain(|item| item != ORPHAN && item != FOREGROUND);

@@ -46,8 +46,11 @@ impl Call {
             Ok(result) => result,
             Err(_) => {
                 let newest = self.hub.engine.revision(self.instance.id).unwrap_or_default();
-                Err(Status::timeout(format!("Too large resource version: {wanted}, current: {newest}"), 1)
-                    .cause("ResourceVersionTooLarge", "Too large resource version", ""))
+                Err(Status::timeout(format!("Too large resource version: {wanted}, current: {newest}"), 1).cause(
+                    "ResourceVersionTooLarge",
+                    "Too large resource version",
+                    "",
+                ))
             }
         }
     }

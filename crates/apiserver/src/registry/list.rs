@@ -74,7 +74,8 @@ impl Call {
         }
         if !self.target.name.is_empty() {
             // The old path of a watch names its object.
-            filter.fields = FieldSelector::parse(&format!("metadata.name={}", self.target.name)).unwrap_or(filter.fields);
+            filter.fields =
+                FieldSelector::parse(&format!("metadata.name={}", self.target.name)).unwrap_or(filter.fields);
         }
         Ok(filter)
     }
@@ -158,7 +159,9 @@ impl Call {
     async fn at(&self, wanted: Revision) -> Result<Snapshot, Status> {
         self.wait_for(wanted).await?;
         self.hub.engine.snapshot(self.instance.id, Some(wanted)).await.map_err(|error| match error {
-            StoreError::Compacted { .. } => Status::expired(format!("The provided resource version {wanted} is too old.")),
+            StoreError::Compacted { .. } => {
+                Status::expired(format!("The provided resource version {wanted} is too old."))
+            }
             other => store_status(&other),
         })
     }
@@ -183,7 +186,9 @@ impl Call {
                 status.continue_token = Some(encode_token(-1, &parsed.start));
                 Err(status)
             }
-            Err(StoreError::Future { .. }) => Err(Status::bad_request("continue key is not valid: it is from the future")),
+            Err(StoreError::Future { .. }) => {
+                Err(Status::bad_request("continue key is not valid: it is from the future"))
+            }
             Err(error) => Err(store_status(&error)),
         }
     }
@@ -284,7 +289,8 @@ fn encode_token(rv: i64, start: &str) -> String {
 }
 
 fn decode_token(text: &str) -> Result<Continue, Status> {
-    let invalid = |why: String| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let invalid =
+        |why: String| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| invalid(error.to_string()))?;
     let token: Continue = serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
     if token.v != "meta.k8s.io/v1" {

@@ -38,7 +38,8 @@ impl Call {
                 known.push("application/apply-patch+yaml");
                 Err(match custom {
                     true => crate::negotiate::unsupported(&known, header),
-                    false => Status::new(415, atoll_meta::Reason::UnsupportedMediaType, "415: Unsupported Media Type").about("", "", ""),
+                    false => Status::new(415, atoll_meta::Reason::UnsupportedMediaType, "415: Unsupported Media Type")
+                        .about("", "", ""),
                 })
             }
         }
@@ -66,7 +67,10 @@ impl Call {
             _ => (patch.is_object(), "map[string]interface {}"),
         };
         if !fits {
-            return Err(undecodable(format!("json: cannot unmarshal {} into Go value of type {wanted}", decode::json_type(&patch))));
+            return Err(undecodable(format!(
+                "json: cannot unmarshal {} into Go value of type {wanted}",
+                decode::json_type(&patch)
+            )));
         }
         let stored = self
             .modify(sub, dry_run, |old| {
@@ -119,7 +123,8 @@ impl Call {
         let (mut config, fault) = match decode::parse_json(body) {
             // Most clients send JSON, which is much faster to read.
             Ok((config, faults)) if faults.is_empty() => (config, None),
-            _ => decode::yaml(body).map_err(|status| Status::bad_request(format!("error decoding YAML: {}", status.message)))?,
+            _ => decode::yaml(body)
+                .map_err(|status| Status::bad_request(format!("error decoding YAML: {}", status.message)))?,
         };
         self.check_config(&mut config)?;
         if let Some(fault) = fault {
@@ -128,7 +133,9 @@ impl Call {
                 Ignore => {}
                 Warn => self.warn(decode::told(&fault)),
                 Strict => {
-                    return Err(Status::bad_request(format!("error strict decoding YAML: error converting YAML to JSON: {fault}")));
+                    return Err(Status::bad_request(format!(
+                        "error strict decoding YAML: error converting YAML to JSON: {fault}"
+                    )));
                 }
             }
         }
@@ -151,7 +158,8 @@ impl Call {
             let mut new = managed::apply(&request, live, &config, force).map_err(Status::from)?;
             if !name_given {
                 let name = &self.target.name;
-                let why = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+                let why =
+                    format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
                 return Err(Status::bad_request(why));
             }
             self.default(&mut new);
@@ -175,7 +183,8 @@ impl Call {
         let new = merge(None)?;
         let uid = meta_text(&config, "uid");
         if !uid.is_empty() {
-            let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
             return Err(Status::conflict(&self.kind.group, &self.kind.plural, &self.target.name, why));
         }
         let stored = self.insert_as(new, dry_run, true).await?;
@@ -215,7 +224,8 @@ fn patch_sets_revision(patch: &Value) -> bool {
     match patch {
         Value::Object(map) => map.get("metadata").and_then(|meta| meta.get("resourceVersion")).is_some(),
         Value::Array(operations) => operations.iter().any(|operation| {
-            operation["path"] == "/metadata/resourceVersion" && matches!(operation["op"].as_str(), Some("replace" | "add"))
+            operation["path"] == "/metadata/resourceVersion"
+                && matches!(operation["op"].as_str(), Some("replace" | "add"))
         }),
         _ => false,
     }

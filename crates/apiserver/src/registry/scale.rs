@@ -42,7 +42,8 @@ impl Call {
                     atoll_meta::selector::LabelSelector::from_value(selector).map(|s| s.to_string()).unwrap_or_default()
                 }
                 Value::Object(map) => {
-                    let pairs: Vec<String> = map.iter().map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default())).collect();
+                    let pairs: Vec<String> =
+                        map.iter().map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default())).collect();
                     pairs.join(",")
                 }
                 _ => String::new(),
@@ -83,7 +84,8 @@ impl Call {
         let json_patch = given.is_array();
         let named = meta_text(&given, "name");
         if !patching && !named.is_empty() && named != self.target.name {
-            let why = format!("the name of the object ({named}) does not match the name on the URL ({})", self.target.name);
+            let why =
+                format!("the name of the object ({named}) does not match the name on the URL ({})", self.target.name);
             return Err(Status::bad_request(why));
         }
         let stored = self
@@ -93,7 +95,8 @@ impl Call {
                     scale = given.clone(); // each attempt starts from what the client sent
                     meta_text(&given, "resourceVersion").to_owned()
                 } else if json_patch {
-                    scale = atoll_patch::json_patch(&scale, &given).map_err(|error| Status::bad_request(error.to_string()))?;
+                    scale = atoll_patch::json_patch(&scale, &given)
+                        .map_err(|error| Status::bad_request(error.to_string()))?;
                     String::new()
                 } else {
                     atoll_patch::merge_patch(&mut scale, &given);

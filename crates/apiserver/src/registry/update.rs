@@ -24,8 +24,9 @@ impl Call {
         let conditional = !matches!(meta_text(&object, "resourceVersion"), "" | "0");
         let unconditional_allowed =
             self.kind.custom().is_none() && strategy::allows_unconditional_update(&self.kind.group, &self.kind.kind);
-        let create_allowed =
-            sub.is_empty() && self.kind.custom().is_none() && strategy::allows_create_on_update(&self.kind.group, &self.kind.kind);
+        let create_allowed = sub.is_empty()
+            && self.kind.custom().is_none()
+            && strategy::allows_create_on_update(&self.kind.group, &self.kind.kind);
         if create_allowed {
             let key = self.key(&self.target.name);
             if self.hub.read(&self.instance, key.as_str()).await?.is_none() {
@@ -37,7 +38,8 @@ impl Call {
         }
         if !conditional && !unconditional_allowed {
             self.fetch().await?;
-            let error = FieldError::invalid(FieldPath::new("metadata.resourceVersion"), 0, "must be specified for an update");
+            let error =
+                FieldError::invalid(FieldPath::new("metadata.resourceVersion"), 0, "must be specified for an update");
             return Err(Status::invalid(&self.kind.group, &self.kind.plural, &self.target.name, &[error]));
         }
         let stored = self.modify(sub, dry_run, |_| Ok(object.clone())).await?;

@@ -70,8 +70,10 @@ impl Call {
             }
             let snapshot = self.hub.snapshot(&self.instance).await?;
             let prefix = self.prefix();
-            let entries =
-                snapshot.range(&prefix, None).filter(|(_, e)| filter.matches(&self.kind, &e.object)).map(|(_, e)| e.clone());
+            let entries = snapshot
+                .range(&prefix, None)
+                .filter(|(_, e)| filter.matches(&self.kind, &e.object))
+                .map(|(_, e)| e.clone());
             (snapshot.revision, entries.collect())
         } else if unset {
             (self.hub.engine.revision(self.instance.id).map_err(|error| store_status(&error))?, VecDeque::new())
@@ -212,9 +214,15 @@ impl Watcher {
             Form::Metadata => partial(&tree, self.accept.beta),
             Form::Table => {
                 let include = self.call.include().unwrap_or(table::Include::Metadata);
-                let columns = if std::mem::take(&mut self.first_table) { table::columns(&self.call) } else { Value::Null };
+                let columns =
+                    if std::mem::take(&mut self.first_table) { table::columns(&self.call) } else { Value::Null };
                 let metadata = json!({"resourceVersion": revision.to_string()});
-                table::table(metadata, columns, vec![table::row(&self.call, &tree, include, self.accept.beta)], self.accept.beta)
+                table::table(
+                    metadata,
+                    columns,
+                    vec![table::row(&self.call, &tree, include, self.accept.beta)],
+                    self.accept.beta,
+                )
             }
         };
         frame(what, &object, self.accept.media, out);
@@ -259,10 +267,11 @@ fn error_event(status: &Status, media: Media) -> Vec<u8> {
 fn watch_error(error: &StoreError, after: Revision) -> Status {
     match error {
         StoreError::Compacted { oldest } => Status::expired(format!("too old resource version: {after} ({oldest})")),
-        StoreError::Future { newest } => {
-            Status::timeout(format!("Too large resource version: {after}, current: {newest}"), 1)
-                .cause("ResourceVersionTooLarge", "Too large resource version", "")
-        }
+        StoreError::Future { newest } => Status::timeout(
+            format!("Too large resource version: {after}, current: {newest}"),
+            1,
+        )
+        .cause("ResourceVersionTooLarge", "Too large resource version", ""),
         other => store_status(other),
     }
 }

@@ -167,7 +167,13 @@ impl Call {
         Ok(vec![Write { key, expect: Expect::At(entry.modified), op: Op::Check }])
     }
 
-    async fn finish_create(&self, object: &mut Value, dry_run: bool, applied: bool, writes: &mut Vec<Write>) -> Result<(), Status> {
+    async fn finish_create(
+        &self,
+        object: &mut Value,
+        dry_run: bool,
+        applied: bool,
+        writes: &mut Vec<Write>,
+    ) -> Result<(), Status> {
         let now = self.timestamp();
         // What the server itself adds from here on belongs to no manager.
         if !applied {
@@ -279,7 +285,14 @@ impl Call {
     }
 
     /// One attempt to replace a stored object.
-    async fn replace(&self, entry: &Entry, mut new: Value, sub: &str, dry_run: bool, applied: bool) -> Result<Stored, Lost> {
+    async fn replace(
+        &self,
+        entry: &Entry,
+        mut new: Value,
+        sub: &str,
+        dry_run: bool,
+        applied: bool,
+    ) -> Result<Stored, Lost> {
         let mut old = entry.object.tree(entry.modified);
         self.default_custom(&mut old);
         if self.kind.converts() {
@@ -307,7 +320,9 @@ impl Call {
         let mut writes = self.admit_finally(&review, &mut new).await.map_err(Lost::Failed)?;
         let object = Arc::new(Object::encode(&new).map_err(|error| Lost::Failed(Status::internal(error)))?);
         let unchanged = object.body == entry.object.body;
-        let removes = object.head.deleting && object.head.finalizers.is_empty() && grace_left(&new) == 0
+        let removes = object.head.deleting
+            && object.head.finalizers.is_empty()
+            && grace_left(&new) == 0
             && !(&*self.kind.plural == "namespaces" && has_namespace_finalizers(&new));
         if (unchanged && !removes) || dry_run {
             let entry = Entry { object, ..entry.clone() };
@@ -431,7 +446,14 @@ impl Call {
     }
 
     /// Describes the write to admission.
-    pub fn review<'a>(&'a self, operation: Operation, sub: &'a str, old: Option<&'a Value>, dry_run: bool, name: String) -> Review<'a> {
+    pub fn review<'a>(
+        &'a self,
+        operation: Operation,
+        sub: &'a str,
+        old: Option<&'a Value>,
+        dry_run: bool,
+        name: String,
+    ) -> Review<'a> {
         Review { call: self, operation, subresource: sub, old, dry_run, name }
     }
 
@@ -486,7 +508,13 @@ fn put(tree: &mut Value, key: &str, value: Option<Value>) {
 /// Only the server changes these.
 fn keep_system_metadata(new: &mut Value, old: &Value) {
     const KEPT: [&str; 7] = [
-        "resourceVersion", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName",
+        "resourceVersion",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "generateName",
     ];
     let meta = metadata(new);
     meta.remove("selfLink");

@@ -61,7 +61,8 @@ impl TestHub {
     pub async fn over(engine: Arc<dyn atoll_store::Engine>) -> Self {
         let clock = Arc::new(Mutex::new(jiff::Timestamp::now()));
         let hands = clock.clone();
-        let hub = Hub::open(engine, Keys::default(), Arc::new(move || *hands.lock()), Options::default()).await.unwrap();
+        let hub =
+            Hub::open(engine, Keys::default(), Arc::new(move || *hands.lock()), Options::default()).await.unwrap();
         Self { hub, clock }
     }
 
@@ -109,7 +110,12 @@ impl TestHub {
         let (parts, body) = answer.into_parts();
         let bytes = body.collect().await.map_err(|_| "body").unwrap().to_bytes();
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        Answer { code: parts.status.as_u16(), headers: parts.headers, body: serde_json::from_str(&text).unwrap_or_default(), text }
+        Answer {
+            code: parts.status.as_u16(),
+            headers: parts.headers,
+            body: serde_json::from_str(&text).unwrap_or_default(),
+            text,
+        }
     }
 
     pub async fn get(&self, who: &Who, path: &str) -> Answer {
@@ -123,7 +129,9 @@ impl TestHub {
     /// A ClusterRole and its binding to a user, made by the master.
     pub async fn grant(&self, base: &str, name: &str, user: &str, rules: Value) {
         let rbac = format!("{base}/apis/rbac.authorization.k8s.io/v1");
-        self.post(&Who::Master, &format!("{rbac}/clusterroles"), json!({"metadata": {"name": name}, "rules": rules})).await.expect(201);
+        self.post(&Who::Master, &format!("{rbac}/clusterroles"), json!({"metadata": {"name": name}, "rules": rules}))
+            .await
+            .expect(201);
         self.bind(base, name, user).await;
     }
 

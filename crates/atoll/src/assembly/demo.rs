@@ -73,7 +73,9 @@ async fn ready(root: &Endpoint, name: &str) -> anyhow::Result<()> {
         }
         Err(Status::unavailable("the watch ended"))
     };
-    tokio::time::timeout(Duration::from_secs(60), waiting).await.with_context(|| format!("instance {name} is not ready after 60 s"))??;
+    tokio::time::timeout(Duration::from_secs(60), waiting)
+        .await
+        .with_context(|| format!("instance {name} is not ready after 60 s"))??;
     Ok(())
 }
 
@@ -138,8 +140,10 @@ async fn policy(parts: &Parts) -> anyhow::Result<()> {
             },
         },
     });
-    made(fleet.create(&Gvr::new("policy.karmada.io", "v1alpha1", "propagationpolicies"), Some("default"), &policy).await)
-        .context("the policy of the demonstration")
+    made(
+        fleet.create(&Gvr::new("policy.karmada.io", "v1alpha1", "propagationpolicies"), Some("default"), &policy).await,
+    )
+    .context("the policy of the demonstration")
 }
 
 /// Lends half of a member's nodes to the computing cluster.
@@ -147,7 +151,11 @@ async fn lend(parts: &Parts, name: &str) -> anyhow::Result<()> {
     let compute = parts.endpoint(COMPUTE, "atoll-demo");
     let Some(worker) = parts.hub.instance(name) else { anyhow::bail!("member {name} does not exist") };
     let credentials = parts.hub.credentials(&worker).await?;
-    let config = credentials.kubeconfig("atoll:lessor", &["system:masters".to_owned()], jiff::SignedDuration::from_hours(24 * 365))?;
+    let config = credentials.kubeconfig(
+        "atoll:lessor",
+        &["system:masters".to_owned()],
+        jiff::SignedDuration::from_hours(24 * 365),
+    )?;
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("{name}-kubeconfig"), "namespace": "kube-system"},
         "data": {"kubeconfig": base64::engine::general_purpose::STANDARD.encode(config.to_yaml()?)},

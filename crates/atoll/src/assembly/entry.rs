@@ -50,7 +50,8 @@ impl Service<Request<hyper::body::Incoming>> for Entry {
 /// A browser asks for HTML first; kubectl and curl do not.
 fn wants_page<B>(request: &Request<B>) -> bool {
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    request.method() == Method::GET && accept.split(',').next().is_some_and(|first| first.trim().starts_with("text/html"))
+    request.method() == Method::GET
+        && accept.split(',').next().is_some_and(|first| first.trim().starts_with("text/html"))
 }
 
 fn redirect(to: &'static str) -> Response<Body> {

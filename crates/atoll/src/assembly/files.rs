@@ -32,7 +32,6 @@ fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-
 /// Writes a kubeconfig with one context per instance.
 pub fn kubeconfig(data_dir: &Path, hub: &Hub, token: &str) -> anyhow::Result<()> {
     let mut config = Kubeconfig::new();
@@ -64,7 +63,8 @@ impl Running {
     /// Writes it.
     pub fn note(data_dir: &Path) -> anyhow::Result<Self> {
         let path = data_dir.join("atoll.pid");
-        std::fs::write(&path, std::process::id().to_string()).with_context(|| format!("cannot write {}", path.display()))?;
+        std::fs::write(&path, std::process::id().to_string())
+            .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self(path))
     }
 }

@@ -58,7 +58,15 @@ impl Instances {
     /// The instances of a hub; nothing runs yet.
     pub fn new(hub: Arc<Hub>, service: ApiService, stop: CancellationToken) -> Self {
         let root = endpoint(&service, "root", "atoll-instances");
-        Self { hub, service, root, stop, queue: Queue::default(), running: Mutex::default(), informer: Mutex::default() }
+        Self {
+            hub,
+            service,
+            root,
+            stop,
+            queue: Queue::default(),
+            running: Mutex::default(),
+            informer: Mutex::default(),
+        }
     }
 
     /// Follows the Instance objects of `root`.
@@ -95,7 +103,8 @@ impl Instances {
         if !has_finalizer(&object) {
             let mut list = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
             list.push(FINALIZER.into());
-            let patch = json!({"metadata": {"finalizers": list, "resourceVersion": object["metadata"]["resourceVersion"]}});
+            let patch =
+                json!({"metadata": {"finalizers": list, "resourceVersion": object["metadata"]["resourceVersion"]}});
             self.root.patch(&gvr(), None, name, "", Patch::Merge, &patch).await?;
         }
         if self.hub.instance(name).is_none() {
@@ -170,7 +179,9 @@ impl Instances {
         let mut feed = self.hub.engine().feed();
         loop {
             match feed.recv().await {
-                Ok(FeedItem::Changed(id, event)) if event.key.as_str().starts_with(CLUSTERS) && event.current.is_some() => {
+                Ok(FeedItem::Changed(id, event))
+                    if event.key.as_str().starts_with(CLUSTERS) && event.current.is_some() =>
+                {
                     if let Some(instance) = self.hub.instance_by_id(id) {
                         self.ensure_fleet(&instance.name).await;
                     }
@@ -227,7 +238,11 @@ impl Instances {
         if object["status"]["phase"] == phase && old["reason"] == reason && old["message"] == message {
             return Ok(());
         }
-        let since = if old["status"] == ready { old["lastTransitionTime"].clone() } else { time::format(self.hub.now()).into() };
+        let since = if old["status"] == ready {
+            old["lastTransitionTime"].clone()
+        } else {
+            time::format(self.hub.now()).into()
+        };
         let status = json!({"status": {
             "phase": phase, "version": format!("v{major}.{minor}.{patch}"),
             "observedGeneration": object["metadata"]["generation"],

@@ -42,7 +42,8 @@ impl MemberResolver for Members {
 #[async_trait::async_trait]
 impl WorkerResolver for Members {
     async fn resolve(&self, binding: &ClusterBinding, kubeconfig: &str) -> Result<Worker, Status> {
-        let url = atoll_pki::Kubeconfig::parse(kubeconfig).and_then(|config| config.access(None)).map(|access| access.server);
+        let url =
+            atoll_pki::Kubeconfig::parse(kubeconfig).and_then(|config| config.access(None)).map(|access| access.server);
         match url.ok().and_then(|url| self.local(&url, "atoll-vnode")) {
             Some(way) => Ok(Worker::new(way)),
             None => WorkerResolver::resolve(&KubeconfigResolver, binding, kubeconfig).await,

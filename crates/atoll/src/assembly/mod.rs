@@ -105,13 +105,13 @@ async fn renew(hub: Arc<Hub>, certs: Arc<ServerCerts>, address: SocketAddr, stop
 }
 
 fn server_names(listen: SocketAddr) -> Vec<String> {
-    let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let mut names: Vec<String> =
+        ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+            .iter()
+            .map(ToString::to_string)
+            .collect();
     if !listen.ip().is_unspecified() {
         names.push(listen.ip().to_string());
     }
     names
 }
-

@@ -39,7 +39,9 @@ impl Parts {
     pub async fn start(&self) -> anyhow::Result<()> {
         self.hub.add_native(|instance| &*instance.name == "root", atoll_api::crds(atoll_api::CrdSet::Atoll)).await?;
         self.hub.add_native(|instance| &*instance.name != "root", atoll_api::crds(atoll_api::CrdSet::Karmada)).await?;
-        self.hub.add_native(|instance| &*instance.name != "root", atoll_api::crds(atoll_api::CrdSet::Kubeocean)).await?;
+        self.hub
+            .add_native(|instance| &*instance.name != "root", atoll_api::crds(atoll_api::CrdSet::Kubeocean))
+            .await?;
         self.hub.add_admission(Arc::new(atoll_sim::ServiceAddresses::new(|_| true)));
         atoll_sim::install(&self.hub);
         self.hub.add_admission(atoll_fleet::admission());

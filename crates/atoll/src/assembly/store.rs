@@ -40,7 +40,10 @@ pub async fn open(choice: &StoreChoice) -> anyhow::Result<Arc<dyn Engine>> {
         StoreChoice::Memory => Arc::new(MemoryEngine::with(options)),
         StoreChoice::Redb(directory) => {
             std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
-            Arc::new(RedbEngine::open(directory, options).with_context(|| format!("cannot use the data in {}", directory.display()))?)
+            Arc::new(
+                RedbEngine::open(directory, options)
+                    .with_context(|| format!("cannot use the data in {}", directory.display()))?,
+            )
         }
         StoreChoice::Etcd(endpoints) => {
             let engine = EtcdEngine::connect(endpoints, None, "atoll", options).await;

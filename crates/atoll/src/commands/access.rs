@@ -31,7 +31,9 @@ impl Access {
             Some(path) => Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display())),
             None if std::env::var_os("KUBECONFIG").is_some() => Kubeconfig::read().context("cannot read $KUBECONFIG"),
             None if fallback.exists() => Ok(Kubeconfig::read_from(&fallback)?),
-            None => anyhow::bail!("no kubeconfig: give --kubeconfig, set KUBECONFIG, or run `atoll up` in this directory"),
+            None => {
+                anyhow::bail!("no kubeconfig: give --kubeconfig, set KUBECONFIG, or run `atoll up` in this directory")
+            }
         }
     }
 
@@ -40,7 +42,8 @@ impl Access {
         let mut config = self.read()?;
         let wanted = self.context.clone().unwrap_or_else(|| "root".to_owned());
         let context = config.contexts.iter().find(|context| context.name == wanted).cloned();
-        let context = context.and_then(|named| named.context).with_context(|| format!("there is no context {wanted:?}"))?;
+        let context =
+            context.and_then(|named| named.context).with_context(|| format!("there is no context {wanted:?}"))?;
         config.clusters.retain(|cluster| cluster.name == context.cluster);
         config.auth_infos.retain(|user| Some(&user.name) == context.user.as_ref());
         for cluster in config.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
@@ -49,7 +52,11 @@ impl Access {
                 *server = if instance == "root" { base } else { format!("{base}/instances/{instance}") };
             }
         }
-        config.contexts = vec![kube::config::NamedContext { name: instance.to_owned(), context: Some(context), ..Default::default() }];
+        config.contexts = vec![kube::config::NamedContext {
+            name: instance.to_owned(),
+            context: Some(context),
+            ..Default::default()
+        }];
         config.current_context = Some(instance.to_owned());
         let tree = serde_json::to_value(&config)?;
         Ok(serde_saphyr::to_string(&tree)?)

@@ -55,7 +55,12 @@ impl Doctor {
             return Ok(());
         }
         for finding in findings {
-            output::line(&format!("{} {}: {}", if finding.well { "ok  " } else { "FAIL" }, finding.what, finding.detail));
+            output::line(&format!(
+                "{} {}: {}",
+                if finding.well { "ok  " } else { "FAIL" },
+                finding.what,
+                finding.detail
+            ));
             if !finding.well {
                 output::line(&format!("       → {}", finding.remedy));
             }
@@ -67,7 +72,9 @@ impl Doctor {
 async fn health(root: &Endpoint, findings: &mut Vec<Finding>) {
     let answer = root.send(http::Method::GET, "/readyz?verbose", "application/json", bytes::Bytes::new()).await;
     let (well, detail) = match answer {
-        Ok(bytes) => (true, String::from_utf8_lossy(&bytes).lines().count().saturating_sub(1).to_string() + " checks pass"),
+        Ok(bytes) => {
+            (true, String::from_utf8_lossy(&bytes).lines().count().saturating_sub(1).to_string() + " checks pass")
+        }
         Err(status) => (false, status.to_string()),
     };
     let remedy = "see which check fails with `kubectl get --raw '/readyz?verbose'`; a failing `etcd` check means the store cannot write (full disk, lost etcd)";
@@ -130,7 +137,11 @@ async fn members(fleet: &Endpoint, findings: &mut Vec<Finding>) {
         let ready = conditions.iter().find(|condition| condition["type"] == "Ready");
         let well = ready.is_some_and(|condition| condition["status"] == "True");
         let detail = ready.map_or("no Ready condition yet".to_owned(), |condition| {
-            format!("{}: {}", condition["reason"].as_str().unwrap_or_default(), condition["message"].as_str().unwrap_or_default())
+            format!(
+                "{}: {}",
+                condition["reason"].as_str().unwrap_or_default(),
+                condition["message"].as_str().unwrap_or_default()
+            )
         });
         findings.push(Finding {
             what: format!("member {name}"),

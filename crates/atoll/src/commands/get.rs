@@ -11,7 +11,9 @@ use super::output::{self, Format};
 
 /// List objects of all members of an instance.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  atoll get pods -A\n  atoll get deployments -n shop -l app=web -o wide\n  atoll get nodes --clusters member1,member2")]
+#[command(
+    after_help = "Examples:\n  atoll get pods -A\n  atoll get deployments -n shop -l app=web -o wide\n  atoll get nodes --clusters member1,member2"
+)]
 pub struct Get {
     /// Resource: plural, singular, short name or `resource.group`
     resource: String,
@@ -149,7 +151,8 @@ pub async fn find(endpoint: &Endpoint, word: &str) -> anyhow::Result<Resource> {
         if group.is_some_and(|wanted| wanted != api_group) {
             continue;
         }
-        let path = if api_group.is_empty() { format!("/api/{version}") } else { format!("/apis/{api_group}/{version}") };
+        let path =
+            if api_group.is_empty() { format!("/api/{version}") } else { format!("/apis/{api_group}/{version}") };
         let Ok(list) = endpoint.get_path(&path).await else { continue };
         for item in list["resources"].as_array().into_iter().flatten() {
             let plural = item["name"].as_str().unwrap_or_default();

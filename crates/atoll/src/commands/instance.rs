@@ -9,7 +9,9 @@ use super::output::{self, Format};
 
 /// Work with instances.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  atoll instance create team-a\n  atoll instance list -o wide\n  atoll instance kubeconfig team-a > team-a.kubeconfig")]
+#[command(
+    after_help = "Examples:\n  atoll instance create team-a\n  atoll instance list -o wide\n  atoll instance kubeconfig team-a > team-a.kubeconfig"
+)]
 pub struct Instance {
     #[command(subcommand)]
     action: Action,

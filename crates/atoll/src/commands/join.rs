@@ -114,7 +114,9 @@ impl Unjoin {
                 Some(_) => Some(self.member.reach(&self.name).await?.0),
                 None => None,
             };
-            atoll_fleet::unjoin(&fleet, member.as_ref(), &self.name, std::time::Duration::from_secs(60)).await.map_err(told)?;
+            atoll_fleet::unjoin(&fleet, member.as_ref(), &self.name, std::time::Duration::from_secs(60))
+                .await
+                .map_err(told)?;
             output::line(&format!("cluster/{} unjoined", self.name));
             Ok(())
         })

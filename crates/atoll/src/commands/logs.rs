@@ -60,7 +60,8 @@ impl Logs {
         };
         let resource = find(fleet, kind).await?;
         let object = fleet.get(&resource.gvr, Some(&self.namespace), name).await.map_err(told)?;
-        let selector = LabelSelector::from_value(&object["spec"]["selector"]).map_err(|error| anyhow::anyhow!("{error}"))?;
+        let selector =
+            LabelSelector::from_value(&object["spec"]["selector"]).map_err(|error| anyhow::anyhow!("{error}"))?;
         Ok(format!("?labelSelector={}", encode(&selector.to_string())))
     }
 

@@ -11,7 +11,9 @@ use crate::assembly::{self, Settings, StoreChoice};
 
 /// Run everything in one process on the embedded store.
 #[derive(Args)]
-#[command(after_help = "Example:\n  atoll up --demo\n  export KUBECONFIG=./atoll-data/kubeconfig\n  kubectl --context fleet get clusters")]
+#[command(
+    after_help = "Example:\n  atoll up --demo\n  export KUBECONFIG=./atoll-data/kubeconfig\n  kubectl --context fleet get clusters"
+)]
 pub struct Up {
     /// Add simulated members joined to instance `fleet`, and print what to try
     #[arg(long)]
@@ -32,7 +34,9 @@ pub struct Up {
 
 /// Run the server for production.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  atoll serve --store redb:/var/lib/atoll\n  atoll serve --store etcd:http://127.0.0.1:2379 --data-dir /var/lib/atoll")]
+#[command(
+    after_help = "Examples:\n  atoll serve --store redb:/var/lib/atoll\n  atoll serve --store etcd:http://127.0.0.1:2379 --data-dir /var/lib/atoll"
+)]
 pub struct Serve {
     /// Where objects are kept: `redb:DIR`, `etcd:ENDPOINT[,ENDPOINT…]` or `memory`
     #[arg(long, default_value = "redb:atoll-data", env = "ATOLL_STORE")]
@@ -58,7 +62,8 @@ impl Down {
     /// Asks the process to stop and waits until it has.
     pub fn run(self) -> anyhow::Result<()> {
         let path = self.data_dir.join("atoll.pid");
-        let text = std::fs::read_to_string(&path).with_context(|| format!("no hub runs in {}", self.data_dir.display()))?;
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("no hub runs in {}", self.data_dir.display()))?;
         let process: u32 = text.trim().parse().with_context(|| format!("{} is damaged", path.display()))?;
         let status = std::process::Command::new("kill").args(["-TERM", &process.to_string()]).status()?;
         anyhow::ensure!(status.success(), "the process {process} is not running; remove {}", path.display());
@@ -109,7 +114,8 @@ fn block_on(settings: Settings) -> anyhow::Result<()> {
 /// Ctrl-C and SIGTERM end the process in order; a second signal ends it at once.
 async fn stop_on_signal(stop: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
         return;
     };
     tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }

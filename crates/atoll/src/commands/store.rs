@@ -12,7 +12,9 @@ use crate::assembly::{StoreChoice, open_store};
 
 /// Back up or restore everything a hub holds.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  atoll store backup --store redb:atoll-data hub.backup\n  atoll store restore --store redb:new-data hub.backup")]
+#[command(
+    after_help = "Examples:\n  atoll store backup --store redb:atoll-data hub.backup\n  atoll store restore --store redb:new-data hub.backup"
+)]
 pub struct Store {
     #[command(subcommand)]
     action: Action,

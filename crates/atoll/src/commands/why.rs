@@ -65,7 +65,8 @@ impl Plan {
             let moves = match (&self.file, &self.without) {
                 (_, Some(cluster)) => atoll_fleet::plan::plan_without(&fleet, cluster, now).await.map_err(told)?,
                 (Some(path), None) => {
-                    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+                    let text =
+                        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
                     let policy: serde_json::Value = serde_saphyr::from_str(&text)?;
                     atoll_fleet::plan::plan(&fleet, &policy, now).await.map_err(told)?
                 }

@@ -11,7 +11,8 @@ use super::{add_finalizer, complain, items_mut, label_value};
 const LONGEST_NAME: usize = 48;
 
 /// Grades of nodes when none are given: cores and GiB at least, doubling.
-const GRADES: [(i64, i64); 9] = [(0, 0), (1, 4), (2, 16), (4, 32), (8, 64), (16, 128), (32, 256), (64, 512), (128, 1024)];
+const GRADES: [(i64, i64); 9] =
+    [(0, 0), (1, 4), (2, 16), (4, 32), (8, 64), (16, 128), (32, 256), (64, 512), (128, 1024)];
 
 /// Fills in what a Cluster leaves out.
 pub fn default(object: &mut Value, now: &str) {
@@ -82,7 +83,11 @@ pub fn check(spec: &ClusterSpec, cluster_name: &str) -> Vec<FieldError> {
     if !spec.proxy_url.is_empty() {
         let scheme = spec.proxy_url.split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
         if !matches!(scheme, "http" | "https" | "socks5") {
-            errors.push(FieldError::invalid(root.child("proxyURL"), spec.proxy_url.as_str(), "the scheme must be http, https or socks5"));
+            errors.push(FieldError::invalid(
+                root.child("proxyURL"),
+                spec.proxy_url.as_str(),
+                "the scheme must be http, https or socks5",
+            ));
         }
     }
     for (field, secret) in [("secretRef", &spec.secret_ref), ("impersonatorSecretRef", &spec.impersonator_secret_ref)] {
@@ -96,7 +101,11 @@ pub fn check(spec: &ClusterSpec, cluster_name: &str) -> Vec<FieldError> {
         let path = root.child("taints").index(at);
         super::qualified(&mut errors, &path.child("key"), &taint.key);
         if !matches!(taint.effect.as_str(), "NoSchedule" | "PreferNoSchedule" | "NoExecute") {
-            errors.push(FieldError::not_supported(path.child("effect"), taint.effect.as_str(), &["NoSchedule", "PreferNoSchedule", "NoExecute"]));
+            errors.push(FieldError::not_supported(
+                path.child("effect"),
+                taint.effect.as_str(),
+                &["NoSchedule", "PreferNoSchedule", "NoExecute"],
+            ));
         }
         if spec.taints[..at].iter().any(|other| other.key == taint.key && other.effect == taint.effect) {
             errors.push(FieldError::duplicate(path, format!("{}:{}", taint.key, taint.effect)));
@@ -124,8 +133,14 @@ fn models(errors: &mut Vec<FieldError>, path: &FieldPath, spec: &ClusterSpec) {
             }
             let before = at.checked_sub(1).and_then(|at| spec.resource_models.get(at));
             let before = before.and_then(|model| model.ranges.iter().find(|other| other.name == range.name));
-            if before.is_some_and(|before| Quantity::parse(&before.max.0).is_ok_and(|end| end.partial_cmp(&min) != Some(std::cmp::Ordering::Equal))) {
-                errors.push(FieldError::invalid(path.child("min"), range.min.0.as_str(), "must be the max of the grade before"));
+            if before.is_some_and(|before| {
+                Quantity::parse(&before.max.0).is_ok_and(|end| end.partial_cmp(&min) != Some(std::cmp::Ordering::Equal))
+            }) {
+                errors.push(FieldError::invalid(
+                    path.child("min"),
+                    range.min.0.as_str(),
+                    "must be the max of the grade before",
+                ));
             }
         }
     }

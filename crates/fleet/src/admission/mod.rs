@@ -47,8 +47,12 @@ impl Admission for Rules {
             ("cluster.karmada.io", "clusters") => cluster::default(object, &atoll_meta::time::format(review.call.now)),
             ("work.karmada.io", "works") => rest::identify(object, label::WORK_ID),
             ("work.karmada.io", "resourcebindings") if create => rest::identify(object, label::BINDING_ID),
-            ("work.karmada.io", "clusterresourcebindings") if create => rest::identify(object, label::CLUSTER_BINDING_ID),
-            ("networking.karmada.io", "multiclusterservices") if create => rest::identify(object, label::MULTICLUSTER_SERVICE_ID),
+            ("work.karmada.io", "clusterresourcebindings") if create => {
+                rest::identify(object, label::CLUSTER_BINDING_ID)
+            }
+            ("networking.karmada.io", "multiclusterservices") if create => {
+                rest::identify(object, label::MULTICLUSTER_SERVICE_ID)
+            }
             _ => {}
         }
         Ok(())

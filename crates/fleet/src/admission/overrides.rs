@@ -20,9 +20,14 @@ pub fn default(object: &mut Value, namespace: &str) {
 pub fn check(spec: &OverrideSpec) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let root = FieldPath::new("spec");
-    let old_form = spec.target_cluster.is_some() || spec.overriders.as_ref().is_some_and(|overriders| *overriders != Overriders::default());
+    let old_form = spec.target_cluster.is_some()
+        || spec.overriders.as_ref().is_some_and(|overriders| *overriders != Overriders::default());
     if old_form && !spec.override_rules.is_empty() {
-        errors.push(FieldError::invalid(root.child("overrideRules"), spec.override_rules.len(), "overrideRules and (overriders or targetCluster) can't co-exist"));
+        errors.push(FieldError::invalid(
+            root.child("overrideRules"),
+            spec.override_rules.len(),
+            "overrideRules and (overriders or targetCluster) can't co-exist",
+        ));
     }
     if let Some(affinity) = &spec.target_cluster {
         check_affinity(&mut errors, &root.child("targetCluster"), affinity);
@@ -72,7 +77,11 @@ fn keys(errors: &mut Vec<FieldError>, path: &FieldPath, overrider: &LabelAnnotat
 fn field(errors: &mut Vec<FieldError>, path: &FieldPath, overrider: &FieldOverrider) {
     pointer(errors, &path.child("fieldPath"), &overrider.field_path);
     if overrider.json.is_empty() == overrider.yaml.is_empty() {
-        errors.push(FieldError::invalid(path.clone(), overrider.field_path.as_str(), "exactly one of json and yaml must be given"));
+        errors.push(FieldError::invalid(
+            path.clone(),
+            overrider.field_path.as_str(),
+            "exactly one of json and yaml must be given",
+        ));
     }
     for (name, patches) in [("json", &overrider.json), ("yaml", &overrider.yaml)] {
         for (at, patch) in patches.iter().enumerate() {

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use atoll_api::policy::{
-    ApplicationFailoverBehavior, ClusterAffinity, Placement, PreemptionBehavior, PropagationSpec, PurgeMode, ReplicaDivisionPreference,
-    ReplicaSchedulingType, SpreadConstraint, StatePreservation,
+    ApplicationFailoverBehavior, ClusterAffinity, Placement, PreemptionBehavior, PropagationSpec, PurgeMode,
+    ReplicaDivisionPreference, ReplicaSchedulingType, SpreadConstraint, StatePreservation,
 };
 use atoll_api::words::{finalizer, label};
 use atoll_meta::{FieldError, FieldPath};
@@ -16,7 +16,8 @@ use super::{add_finalizer, items_mut, meta_map, qualified};
 pub fn default(object: &mut Value, namespace: Option<&str>, create: bool, id: impl FnOnce() -> String) {
     let mut has_import = false;
     for selector in items_mut(object, "/spec/resourceSelectors") {
-        has_import |= selector["kind"] == "ServiceImport" && selector["apiVersion"].as_str().is_some_and(|api| api.starts_with("multicluster.x-k8s.io/"));
+        has_import |= selector["kind"] == "ServiceImport"
+            && selector["apiVersion"].as_str().is_some_and(|api| api.starts_with("multicluster.x-k8s.io/"));
         if let Some(namespace) = namespace
             && selector["namespace"].as_str().unwrap_or_default().is_empty()
         {
@@ -48,7 +49,11 @@ pub fn default(object: &mut Value, namespace: Option<&str>, create: bool, id: im
         application["gracePeriodSeconds"] = 600.into();
     }
     if create {
-        let (id_label, own) = if namespace.is_some() { (label::POLICY_ID, finalizer::POLICY) } else { (label::CLUSTER_POLICY_ID, finalizer::CLUSTER_POLICY) };
+        let (id_label, own) = if namespace.is_some() {
+            (label::POLICY_ID, finalizer::POLICY)
+        } else {
+            (label::CLUSTER_POLICY_ID, finalizer::CLUSTER_POLICY)
+        };
         meta_map(object, "labels").insert(id_label.to_owned(), id().into());
         add_finalizer(object, own);
     }
@@ -68,7 +73,11 @@ pub fn check(spec: &PropagationSpec, object: &Value, old: Option<&Value>, namesp
             errors.push(FieldError::invalid(path.child("namespace"), selector.namespace.as_str(), why));
         }
         if spec.preemption == PreemptionBehavior::Always && selector.name.is_empty() {
-            errors.push(FieldError::invalid(path.child("name"), "", "preemption Always needs a name in every selector"));
+            errors.push(FieldError::invalid(
+                path.child("name"),
+                "",
+                "preemption Always needs a name in every selector",
+            ));
         }
     }
     placement(&mut errors, &root.child("placement"), &spec.placement);
@@ -87,9 +96,14 @@ pub fn check(spec: &PropagationSpec, object: &Value, old: Option<&Value>, namesp
 }
 
 fn immutable(errors: &mut Vec<FieldError>, object: &Value, old: &Value, namespace: Option<&str>) {
-    let scheduler = |tree: &Value| tree["spec"]["schedulerName"].as_str().unwrap_or(atoll_api::words::DEFAULT_SCHEDULER).to_owned();
+    let scheduler =
+        |tree: &Value| tree["spec"]["schedulerName"].as_str().unwrap_or(atoll_api::words::DEFAULT_SCHEDULER).to_owned();
     if scheduler(object) != scheduler(old) {
-        errors.push(FieldError::invalid(FieldPath::new("spec.schedulerName"), scheduler(object), "the schedulerName should not be updated"));
+        errors.push(FieldError::invalid(
+            FieldPath::new("spec.schedulerName"),
+            scheduler(object),
+            "the schedulerName should not be updated",
+        ));
     }
     let key = if namespace.is_some() { label::POLICY_ID } else { label::CLUSTER_POLICY_ID };
     let id = |tree: &Value| tree["metadata"]["labels"][key].as_str().map(ToOwned::to_owned);
@@ -116,22 +130,45 @@ fn placement(errors: &mut Vec<FieldError>, path: &FieldPath, placement: &Placeme
     for (at, toleration) in placement.cluster_tolerations.iter().enumerate() {
         let operator = toleration.operator.as_deref().unwrap_or("Equal");
         if !matches!(operator, "" | "Equal" | "Exists") {
-            errors.push(FieldError::not_supported(path.child("clusterTolerations").index(at).child("operator"), operator, &["Equal", "Exists"]));
+            errors.push(FieldError::not_supported(
+                path.child("clusterTolerations").index(at).child("operator"),
+                operator,
+                &["Equal", "Exists"],
+            ));
         }
     }
     spread(errors, &path.child("spreadConstraints"), &placement.spread_constraints);
-    for (at, entry) in placement.replica_scheduling.iter().flat_map(|strategy| &strategy.weight_preference).flat_map(|weights| &weights.static_weight_list).enumerate() {
-        let path = path.child("replicaScheduling").child("weightPreference").child("staticWeightList").index(at).child("targetCluster");
+    for (at, entry) in placement
+        .replica_scheduling
+        .iter()
+        .flat_map(|strategy| &strategy.weight_preference)
+        .flat_map(|weights| &weights.static_weight_list)
+        .enumerate()
+    {
+        let path = path
+            .child("replicaScheduling")
+            .child("weightPreference")
+            .child("staticWeightList")
+            .index(at)
+            .child("targetCluster");
         check_affinity(errors, &path, &entry.target_cluster);
     }
     if let Some(affinity) = &placement.workload_affinity {
         let path = path.child("workloadAffinity");
-        let keys: Vec<&str> = [&affinity.affinity, &affinity.anti_affinity].into_iter().flatten().map(|term| term.group_by_label_key.as_str()).collect();
+        let keys: Vec<&str> = [&affinity.affinity, &affinity.anti_affinity]
+            .into_iter()
+            .flatten()
+            .map(|term| term.group_by_label_key.as_str())
+            .collect();
         for key in &keys {
             qualified(errors, &path.child("groupByLabelKey"), key);
         }
         if matches!(keys.as_slice(), [one, two] if one == two) {
-            errors.push(FieldError::invalid(path, keys.first().copied().unwrap_or_default(), "affinity and antiAffinity need different keys"));
+            errors.push(FieldError::invalid(
+                path,
+                keys.first().copied().unwrap_or_default(),
+                "affinity and antiAffinity need different keys",
+            ));
         }
     }
 }
@@ -151,7 +188,10 @@ fn affinities(errors: &mut Vec<FieldError>, path: &FieldPath, placement: &Placem
         }
         check_affinity(errors, &path, &term.affinity);
         if !term.overflow_affinities.is_empty() && !dynamic {
-            errors.push(FieldError::forbidden(path.child("overflowAffinities"), "only with dynamic weight or Aggregated division"));
+            errors.push(FieldError::forbidden(
+                path.child("overflowAffinities"),
+                "only with dynamic weight or Aggregated division",
+            ));
         }
         let mut inner = HashSet::new();
         for (at, overflow) in term.overflow_affinities.iter().enumerate() {
@@ -161,7 +201,8 @@ fn affinities(errors: &mut Vec<FieldError>, path: &FieldPath, placement: &Placem
                 errors.push(FieldError::duplicate(path.child("affinityName"), overflow.affinity_name.as_str()));
             }
             if overflow.affinity == ClusterAffinity::default() {
-                errors.push(FieldError::required(path.clone(), "an overflow affinity must say which clusters it means"));
+                errors
+                    .push(FieldError::required(path.clone(), "an overflow affinity must say which clusters it means"));
             }
             check_affinity(errors, &path, &overflow.affinity);
         }
@@ -170,13 +211,22 @@ fn affinities(errors: &mut Vec<FieldError>, path: &FieldPath, placement: &Placem
 
 /// What is wrong with a set of clusters.
 pub fn check_affinity(errors: &mut Vec<FieldError>, path: &FieldPath, affinity: &ClusterAffinity) {
-    for (at, requirement) in affinity.field_selector.iter().flat_map(|selector| &selector.match_expressions).enumerate() {
+    for (at, requirement) in affinity.field_selector.iter().flat_map(|selector| &selector.match_expressions).enumerate()
+    {
         let path = path.child("fieldSelector").child("matchExpressions").index(at);
         if !matches!(requirement.key.as_str(), "provider" | "region" | "zone") {
-            errors.push(FieldError::not_supported(path.child("key"), requirement.key.as_str(), &["provider", "region", "zone"]));
+            errors.push(FieldError::not_supported(
+                path.child("key"),
+                requirement.key.as_str(),
+                &["provider", "region", "zone"],
+            ));
         }
         if !matches!(requirement.operator.as_str(), "In" | "NotIn") {
-            errors.push(FieldError::not_supported(path.child("operator"), requirement.operator.as_str(), &["In", "NotIn"]));
+            errors.push(FieldError::not_supported(
+                path.child("operator"),
+                requirement.operator.as_str(),
+                &["In", "NotIn"],
+            ));
         }
     }
     if let Some(selector) = &affinity.label_selector {
@@ -193,22 +243,41 @@ fn spread(errors: &mut Vec<FieldError>, path: &FieldPath, constraints: &[SpreadC
     for (at, constraint) in constraints.iter().enumerate() {
         let path = path.index(at);
         if constraint.spread_by_field.is_some() && !constraint.spread_by_label.is_empty() {
-            errors.push(FieldError::invalid(path.clone(), constraint.spread_by_label.as_str(), "spreadByLabel should not co-exist with spreadByField"));
+            errors.push(FieldError::invalid(
+                path.clone(),
+                constraint.spread_by_label.as_str(),
+                "spreadByLabel should not co-exist with spreadByField",
+            ));
         }
         if constraint.min_groups < 0 {
-            errors.push(FieldError::invalid(path.child("minGroups"), constraint.min_groups, "minGroups lower than 0 is not allowed"));
+            errors.push(FieldError::invalid(
+                path.child("minGroups"),
+                constraint.min_groups,
+                "minGroups lower than 0 is not allowed",
+            ));
         }
         if constraint.max_groups < 0 {
-            errors.push(FieldError::invalid(path.child("maxGroups"), constraint.max_groups, "maxGroups lower than 0 is not allowed"));
+            errors.push(FieldError::invalid(
+                path.child("maxGroups"),
+                constraint.max_groups,
+                "maxGroups lower than 0 is not allowed",
+            ));
         }
         if constraint.max_groups > 0 && constraint.max_groups < constraint.min_groups {
-            errors.push(FieldError::invalid(path.child("maxGroups"), constraint.max_groups, "maxGroups lower than minGroups is not allowed"));
+            errors.push(FieldError::invalid(
+                path.child("maxGroups"),
+                constraint.max_groups,
+                "maxGroups lower than minGroups is not allowed",
+            ));
         }
         if let Some(field) = constraint.spread_by_field {
             by_field = true;
             by_cluster |= field == atoll_api::policy::SpreadField::Cluster;
             if !seen.insert(field) {
-                errors.push(FieldError::duplicate(path.child("spreadByField"), serde_json::to_value(field).unwrap_or_default()));
+                errors.push(FieldError::duplicate(
+                    path.child("spreadByField"),
+                    serde_json::to_value(field).unwrap_or_default(),
+                ));
             }
         }
     }
@@ -222,7 +291,11 @@ fn failover(errors: &mut Vec<FieldError>, path: &FieldPath, spec: &PropagationSp
     if let Some(application) = &failover.application {
         let path = path.child("application");
         if !spec.propagate_deps {
-            errors.push(FieldError::invalid(FieldPath::new("spec.propagateDeps"), false, "application failover is set, propagateDeps must be true"));
+            errors.push(FieldError::invalid(
+                FieldPath::new("spec.propagateDeps"),
+                false,
+                "application failover is set, propagateDeps must be true",
+            ));
         }
         application_failover(errors, &path, application);
         preservation(errors, &path, application.state_preservation.as_ref());
@@ -235,14 +308,22 @@ fn failover(errors: &mut Vec<FieldError>, path: &FieldPath, spec: &PropagationSp
 fn application_failover(errors: &mut Vec<FieldError>, path: &FieldPath, application: &ApplicationFailoverBehavior) {
     let seconds = application.decision_conditions.toleration_seconds;
     if seconds < 0 {
-        errors.push(FieldError::invalid(path.child("decisionConditions").child("tolerationSeconds"), seconds, "must be greater than or equal to 0"));
+        errors.push(FieldError::invalid(
+            path.child("decisionConditions").child("tolerationSeconds"),
+            seconds,
+            "must be greater than or equal to 0",
+        ));
     }
     match (application.purge_mode, application.grace_period_seconds) {
         (PurgeMode::Gracefully, Some(grace)) if grace <= 0 => {
             errors.push(FieldError::invalid(path.child("gracePeriodSeconds"), grace, "must be greater than 0"));
         }
         (PurgeMode::Directly | PurgeMode::Never, Some(grace)) => {
-            errors.push(FieldError::invalid(path.child("gracePeriodSeconds"), grace, "only takes effect when purgeMode is Gracefully"));
+            errors.push(FieldError::invalid(
+                path.child("gracePeriodSeconds"),
+                grace,
+                "only takes effect when purgeMode is Gracefully",
+            ));
         }
         _ => {}
     }

@@ -25,12 +25,18 @@ pub fn check_taint_policy(spec: &ClusterTaintPolicySpec) -> Vec<FieldError> {
     if let Some(affinity) = &spec.target_clusters {
         super::policy::check_affinity(&mut errors, &root.child("targetClusters"), affinity);
     }
-    for (field, conditions) in [("addOnConditions", &spec.add_on_conditions), ("removeOnConditions", &spec.remove_on_conditions)] {
+    for (field, conditions) in
+        [("addOnConditions", &spec.add_on_conditions), ("removeOnConditions", &spec.remove_on_conditions)]
+    {
         for (at, condition) in conditions.iter().enumerate() {
             let path = root.child(field).index(at);
             qualified(&mut errors, &path.child("conditionType"), &condition.condition_type);
             if !matches!(condition.operator.as_str(), "In" | "NotIn") {
-                errors.push(FieldError::not_supported(path.child("operator"), condition.operator.as_str(), &["In", "NotIn"]));
+                errors.push(FieldError::not_supported(
+                    path.child("operator"),
+                    condition.operator.as_str(),
+                    &["In", "NotIn"],
+                ));
             }
             if condition.status_values.is_empty() {
                 errors.push(FieldError::required(path.child("statusValues"), "at least one value is needed"));
@@ -63,7 +69,11 @@ pub fn check_quota(spec: &FederatedResourceQuotaSpec) -> Vec<FieldError> {
         for (name, amount) in &assignment.hard {
             let path = root.child("staticAssignments").index(at).child("hard").key(name);
             if !spec.overall.contains_key(name) {
-                errors.push(FieldError::invalid(path, name.as_str(), "assignment resourceName does not exist in overall"));
+                errors.push(FieldError::invalid(
+                    path,
+                    name.as_str(),
+                    "assignment resourceName does not exist in overall",
+                ));
                 continue;
             }
             let sum = sums.entry(name).or_insert(Quantity::ZERO);
@@ -73,7 +83,11 @@ pub fn check_quota(spec: &FederatedResourceQuotaSpec) -> Vec<FieldError> {
     for (name, sum) in sums {
         let limit = spec.overall.get(name).and_then(|limit| Quantity::parse(&limit.0).ok());
         if limit.is_some_and(|limit| sum > limit) {
-            errors.push(FieldError::invalid(root.child("overall").key(name), sum.to_string(), "overall is less than assignments"));
+            errors.push(FieldError::invalid(
+                root.child("overall").key(name),
+                sum.to_string(),
+                "overall is less than assignments",
+            ));
         }
     }
     errors
@@ -85,5 +99,8 @@ pub fn check_customization(object: &Value) -> Result<Vec<FieldError>, Status> {
         serde_json::from_value(object.clone()).map_err(|error| Status::bad_request(error.to_string()))?;
     let path = FieldPath::new("spec.customizations");
     let faults = atoll_interpreter::check(&custom);
-    Ok(faults.into_iter().map(|(operation, error)| FieldError::invalid(path.clone(), operation.as_str(), error.to_string())).collect())
+    Ok(faults
+        .into_iter()
+        .map(|(operation, error)| FieldError::invalid(path.clone(), operation.as_str(), error.to_string()))
+        .collect())
 }

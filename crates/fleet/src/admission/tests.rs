@@ -24,10 +24,15 @@ fn a_policy_gets_its_id_finalizer_and_defaults() {
     assert_eq!(object["metadata"]["labels"][label::POLICY_ID], "pid");
     assert_eq!(object["metadata"]["finalizers"], json!(["karmada.io/propagation-policy-controller"]));
     assert_eq!(object["spec"]["resourceSelectors"][0]["namespace"], "default");
-    assert_eq!(object["spec"]["placement"]["spreadConstraints"][0], json!({"spreadByField": "cluster", "minGroups": 1}));
+    assert_eq!(
+        object["spec"]["placement"]["spreadConstraints"][0],
+        json!({"spreadByField": "cluster", "minGroups": 1})
+    );
     assert_eq!(object["spec"]["placement"]["replicaScheduling"]["replicaDivisionPreference"], "Weighted");
     assert_eq!(object["spec"]["failover"]["application"]["gracePeriodSeconds"], 600);
-    let imports = policy(json!({"resourceSelectors": [{"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceImport"}]}));
+    let imports = policy(
+        json!({"resourceSelectors": [{"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceImport"}]}),
+    );
     assert_eq!(imports["spec"]["propagateDeps"], true);
 }
 
@@ -35,24 +40,72 @@ fn a_policy_gets_its_id_finalizer_and_defaults() {
 fn policies_that_contradict_themselves_are_refused() {
     let dynamic = json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"});
     for (spec, field) in [
-        (json!({"resourceSelectors": [{"apiVersion": "v1", "kind": "X", "namespace": "other"}]}), "spec.resourceSelectors[0].namespace"),
+        (
+            json!({"resourceSelectors": [{"apiVersion": "v1", "kind": "X", "namespace": "other"}]}),
+            "spec.resourceSelectors[0].namespace",
+        ),
         (json!({"preemption": "Always"}), "spec.resourceSelectors[0].name"),
-        (json!({"placement": {"clusterAffinity": {}, "clusterAffinities": [{"affinityName": "a"}]}}), "spec.placement.clusterAffinities"),
-        (json!({"placement": {"clusterAffinities": [{"affinityName": "a"}, {"affinityName": "a"}]}}), "spec.placement.clusterAffinities[1].affinityName"),
-        (json!({"placement": {"clusterAffinities": [{"affinityName": "a", "overflowAffinities": [{"affinityName": "b", "clusterNames": ["m"]}]}]}}), "overflowAffinities"),
-        (json!({"placement": {"replicaScheduling": dynamic, "clusterAffinities": [{"affinityName": "a", "overflowAffinities": [{"affinityName": "b"}]}]}}), "overflowAffinities[0]"),
-        (json!({"placement": {"clusterAffinity": {"fieldSelector": {"matchExpressions": [{"key": "moon", "operator": "In", "values": ["x"]}]}}}}), "fieldSelector.matchExpressions[0].key"),
-        (json!({"placement": {"clusterAffinity": {"fieldSelector": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}}}}), "fieldSelector.matchExpressions[0].operator"),
-        (json!({"placement": {"clusterTolerations": [{"key": "a", "operator": "Gt", "value": "1"}]}}), "clusterTolerations[0].operator"),
-        (json!({"placement": {"spreadConstraints": [{"spreadByField": "region"}]}}), "spec.placement.spreadConstraints"),
-        (json!({"placement": {"spreadConstraints": [{"spreadByField": "cluster"}, {"spreadByField": "cluster"}]}}), "spreadConstraints[1].spreadByField"),
-        (json!({"placement": {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 3, "maxGroups": 2}]}}), "maxGroups"),
-        (json!({"placement": {"spreadConstraints": [{"spreadByField": "cluster", "spreadByLabel": "x"}]}}), "spreadConstraints[0]"),
-        (json!({"placement": {"workloadAffinity": {"affinity": {"groupByLabelKey": "a"}, "antiAffinity": {"groupByLabelKey": "a"}}}}), "workloadAffinity"),
+        (
+            json!({"placement": {"clusterAffinity": {}, "clusterAffinities": [{"affinityName": "a"}]}}),
+            "spec.placement.clusterAffinities",
+        ),
+        (
+            json!({"placement": {"clusterAffinities": [{"affinityName": "a"}, {"affinityName": "a"}]}}),
+            "spec.placement.clusterAffinities[1].affinityName",
+        ),
+        (
+            json!({"placement": {"clusterAffinities": [{"affinityName": "a", "overflowAffinities": [{"affinityName": "b", "clusterNames": ["m"]}]}]}}),
+            "overflowAffinities",
+        ),
+        (
+            json!({"placement": {"replicaScheduling": dynamic, "clusterAffinities": [{"affinityName": "a", "overflowAffinities": [{"affinityName": "b"}]}]}}),
+            "overflowAffinities[0]",
+        ),
+        (
+            json!({"placement": {"clusterAffinity": {"fieldSelector": {"matchExpressions": [{"key": "moon", "operator": "In", "values": ["x"]}]}}}}),
+            "fieldSelector.matchExpressions[0].key",
+        ),
+        (
+            json!({"placement": {"clusterAffinity": {"fieldSelector": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}}}}),
+            "fieldSelector.matchExpressions[0].operator",
+        ),
+        (
+            json!({"placement": {"clusterTolerations": [{"key": "a", "operator": "Gt", "value": "1"}]}}),
+            "clusterTolerations[0].operator",
+        ),
+        (
+            json!({"placement": {"spreadConstraints": [{"spreadByField": "region"}]}}),
+            "spec.placement.spreadConstraints",
+        ),
+        (
+            json!({"placement": {"spreadConstraints": [{"spreadByField": "cluster"}, {"spreadByField": "cluster"}]}}),
+            "spreadConstraints[1].spreadByField",
+        ),
+        (
+            json!({"placement": {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 3, "maxGroups": 2}]}}),
+            "maxGroups",
+        ),
+        (
+            json!({"placement": {"spreadConstraints": [{"spreadByField": "cluster", "spreadByLabel": "x"}]}}),
+            "spreadConstraints[0]",
+        ),
+        (
+            json!({"placement": {"workloadAffinity": {"affinity": {"groupByLabelKey": "a"}, "antiAffinity": {"groupByLabelKey": "a"}}}}),
+            "workloadAffinity",
+        ),
         (json!({"failover": {"application": {"decisionConditions": {}}}}), "spec.propagateDeps"),
-        (json!({"propagateDeps": true, "failover": {"application": {"decisionConditions": {"tolerationSeconds": -1}}}}), "tolerationSeconds"),
-        (json!({"propagateDeps": true, "failover": {"application": {"decisionConditions": {}, "purgeMode": "Never", "gracePeriodSeconds": 5}}}), "gracePeriodSeconds"),
-        (json!({"suspension": {"dispatching": true, "dispatchingOnClusters": {"clusterNames": ["m"]}}}), "spec.suspension"),
+        (
+            json!({"propagateDeps": true, "failover": {"application": {"decisionConditions": {"tolerationSeconds": -1}}}}),
+            "tolerationSeconds",
+        ),
+        (
+            json!({"propagateDeps": true, "failover": {"application": {"decisionConditions": {}, "purgeMode": "Never", "gracePeriodSeconds": 5}}}),
+            "gracePeriodSeconds",
+        ),
+        (
+            json!({"suspension": {"dispatching": true, "dispatchingOnClusters": {"clusterNames": ["m"]}}}),
+            "spec.suspension",
+        ),
     ] {
         let found = faults(spec.clone());
         assert!(found.iter().any(|fault| fault.contains(field)), "{spec}: {found:?}");
@@ -77,8 +130,14 @@ fn overrides_that_cannot_work_are_refused() {
         (rule(json!({"plaintext": [{"path": "spec/x", "operator": "remove"}]})), "plaintext[0].path"),
         (rule(json!({"plaintext": [{"path": "/a~2", "operator": "remove"}]})), "plaintext[0].path"),
         (rule(json!({"fieldOverrider": [{"fieldPath": "/data/x"}]})), "fieldOverrider[0]"),
-        (rule(json!({"labelsOverrider": [{"operator": "add", "value": {"bad key": "x"}}]})), "labelsOverrider[0].value"),
-        (rule(json!({"labelsOverrider": [{"operator": "add", "value": {"a": "bad value"}}]})), "labelsOverrider[0].value[a]"),
+        (
+            rule(json!({"labelsOverrider": [{"operator": "add", "value": {"bad key": "x"}}]})),
+            "labelsOverrider[0].value",
+        ),
+        (
+            rule(json!({"labelsOverrider": [{"operator": "add", "value": {"a": "bad value"}}]})),
+            "labelsOverrider[0].value[a]",
+        ),
         (json!({"spec": {"targetCluster": {}, "overrideRules": [{"overriders": {}}]}}), "spec.overrideRules"),
     ] {
         let found: Vec<String> = overrides::check(&read(&object).unwrap()).iter().map(ToString::to_string).collect();
@@ -93,7 +152,10 @@ fn a_cluster_gets_grades_and_is_checked() {
     assert_eq!(object["spec"]["zones"], json!(["z"]));
     assert_eq!(object["spec"]["taints"][0]["timeAdded"], "2026-01-01T00:00:00Z");
     assert_eq!(object["spec"]["resourceModels"].as_array().unwrap().len(), 9);
-    assert_eq!(object["spec"]["resourceModels"][8]["ranges"][1], json!({"name": "memory", "min": "1024Gi", "max": "9223372036854775807"}));
+    assert_eq!(
+        object["spec"]["resourceModels"][8]["ranges"][1],
+        json!({"name": "memory", "min": "1024Gi", "max": "9223372036854775807"})
+    );
     assert_eq!(cluster::check(&read(&object).unwrap(), "m"), Vec::new());
     for (spec, name, field) in [
         (json!({"syncMode": "Push"}), "Bad_Name", "metadata.name"),
@@ -101,10 +163,17 @@ fn a_cluster_gets_grades_and_is_checked() {
         (json!({"syncMode": "Push", "provider": "no good"}), "m", "spec.provider"),
         (json!({"syncMode": "Push", "proxyURL": "ftp://x"}), "m", "spec.proxyURL"),
         (json!({"syncMode": "Push", "zone": "a", "zones": ["b"]}), "m", "spec.zone"),
-        (json!({"syncMode": "Push", "resourceModels": [{"grade": 0, "ranges": [{"name": "cpu", "min": "0", "max": "1"}]},
-            {"grade": 1, "ranges": [{"name": "cpu", "min": "2", "max": "3"}]}]}), "m", "resourceModels[1].ranges[0].min"),
+        (
+            json!({"syncMode": "Push", "resourceModels": [{"grade": 0, "ranges": [{"name": "cpu", "min": "0", "max": "1"}]},
+            {"grade": 1, "ranges": [{"name": "cpu", "min": "2", "max": "3"}]}]}),
+            "m",
+            "resourceModels[1].ranges[0].min",
+        ),
     ] {
-        let found: Vec<String> = cluster::check(&serde_json::from_value(spec.clone()).unwrap(), name).iter().map(ToString::to_string).collect();
+        let found: Vec<String> = cluster::check(&serde_json::from_value(spec.clone()).unwrap(), name)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert!(found.iter().any(|fault| fault.contains(field)), "{spec} {name}: {found:?}");
     }
 }
@@ -113,7 +182,8 @@ fn a_cluster_gets_grades_and_is_checked() {
 fn taint_policies_and_quotas_are_checked() {
     let policy = json!({"spec": {"addOnConditions": [{"conditionType": "Ready", "operator": "Is", "statusValues": ["False"]}],
         "taints": [{"key": "a", "effect": "NoExecute"}, {"key": "b", "effect": "NoSchedule"}, {"key": "b", "effect": "NoSchedule"}]}});
-    let found: Vec<String> = rest::check_taint_policy(&read(&policy).unwrap()).iter().map(ToString::to_string).collect();
+    let found: Vec<String> =
+        rest::check_taint_policy(&read(&policy).unwrap()).iter().map(ToString::to_string).collect();
     for field in ["addOnConditions[0].operator", "taints[0].effect", "taints[2]"] {
         assert!(found.iter().any(|fault| fault.contains(field)), "{field}: {found:?}");
     }

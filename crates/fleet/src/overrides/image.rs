@@ -89,7 +89,16 @@ mod tests {
 
     #[test]
     fn images_are_taken_apart_and_put_together_again() {
-        for text in ["nginx", "nginx:1", "library/nginx", "reg.io/a/b:1", "reg:5000/a", "localhost/a:x", "a@sha256:0f", "fictional.registry.us/a/b"] {
+        for text in [
+            "nginx",
+            "nginx:1",
+            "library/nginx",
+            "reg.io/a/b:1",
+            "reg:5000/a",
+            "localhost/a:x",
+            "a@sha256:0f",
+            "fictional.registry.us/a/b",
+        ] {
             assert_eq!(Image::parse(text).render(), text);
         }
     }

@@ -49,7 +49,8 @@ impl OverridePolicy {
             return None;
         }
         let Body { spec } = item.decode().ok()?;
-        let mut rules: Vec<_> = spec.override_rules.into_iter().map(|rule| (rule.target_cluster, rule.overriders)).collect();
+        let mut rules: Vec<_> =
+            spec.override_rules.into_iter().map(|rule| (rule.target_cluster, rule.overriders)).collect();
         if let Some(overriders) = spec.overriders {
             rules.push((spec.target_cluster, overriders));
         }
@@ -126,7 +127,8 @@ impl Overrides {
         let namespaces = std::iter::once("").chain((!head.namespace.is_empty()).then_some(&*head.namespace));
         for namespace in namespaces {
             let Some(own) = all.get(namespace) else { continue };
-            let mut fitting: Vec<_> = own.values().filter_map(|policy| Some((policy.fit(gvk, head)?, policy.clone()))).collect();
+            let mut fitting: Vec<_> =
+                own.values().filter_map(|policy| Some((policy.fit(gvk, head)?, policy.clone()))).collect();
             fitting.sort_by(|(a_fit, a), (b_fit, b)| match a_fit.cmp(b_fit) {
                 Ordering::Equal => a.key.name.cmp(&b.key.name),
                 other => other,
@@ -138,15 +140,18 @@ impl Overrides {
 }
 
 /// Changes a manifest for a cluster by policies already chosen and ordered.
-pub fn apply(manifest: &mut Value, cluster: &Cluster, policies: &[Arc<OverridePolicy>]) -> Result<Applied, OverrideError> {
+pub fn apply(
+    manifest: &mut Value,
+    cluster: &Cluster,
+    policies: &[Arc<OverridePolicy>],
+) -> Result<Applied, OverrideError> {
     let mut applied = Applied::default();
     for policy in policies {
         for (target, overriders) in &policy.rules {
             if !target.as_ref().is_none_or(|affinity| Matcher::new(affinity).matches(cluster)) {
                 continue;
             }
-            change(manifest, overriders)
-                .map_err(|why| OverrideError { policy: policy.key.name.to_string(), why })?;
+            change(manifest, overriders).map_err(|why| OverrideError { policy: policy.key.name.to_string(), why })?;
             let note = AppliedOverride { policy_name: policy.key.name.to_string(), overriders: overriders.clone() };
             if policy.key.is_namespaced() { applied.namespaced.push(note) } else { applied.cluster.push(note) }
         }

@@ -28,20 +28,41 @@ fn run(overriders: Value) -> Result<Value, OverrideError> {
 #[test]
 fn every_overrider_changes_what_it_names() {
     let cases = [
-        (json!({"imageOverrider": [{"component": "Registry", "operator": "add", "value": "reg.io"}]}),
-         "/spec/template/spec/containers/0/image", json!("reg.io/nginx:1")),
-        (json!({"imageOverrider": [{"predicate": {"path": "/spec/template/spec/containers/0/image"}, "component": "Tag", "operator": "replace", "value": "2"}]}),
-         "/spec/template/spec/containers/0/image", json!("nginx:2")),
-        (json!({"commandOverrider": [{"containerName": "c", "operator": "add", "value": ["run"]}]}),
-         "/spec/template/spec/containers/0/command", json!(["run"])),
-        (json!({"argsOverrider": [{"containerName": "c", "operator": "remove", "value": ["-a"]}]}),
-         "/spec/template/spec/containers/0/args", json!([])),
-        (json!({"labelsOverrider": [{"operator": "add", "value": {"x": "y"}}]}),
-         "/metadata/labels", json!({"app": "web", "x": "y"})),
-        (json!({"labelsOverrider": [{"operator": "replace", "value": {"none": "y"}}, {"operator": "remove", "value": {"app": ""}}]}),
-         "/metadata/labels", json!({})),
-        (json!({"annotationsOverrider": [{"operator": "add", "value": {"x": "y"}}]}),
-         "/metadata/annotations", json!({"x": "y"})),
+        (
+            json!({"imageOverrider": [{"component": "Registry", "operator": "add", "value": "reg.io"}]}),
+            "/spec/template/spec/containers/0/image",
+            json!("reg.io/nginx:1"),
+        ),
+        (
+            json!({"imageOverrider": [{"predicate": {"path": "/spec/template/spec/containers/0/image"}, "component": "Tag", "operator": "replace", "value": "2"}]}),
+            "/spec/template/spec/containers/0/image",
+            json!("nginx:2"),
+        ),
+        (
+            json!({"commandOverrider": [{"containerName": "c", "operator": "add", "value": ["run"]}]}),
+            "/spec/template/spec/containers/0/command",
+            json!(["run"]),
+        ),
+        (
+            json!({"argsOverrider": [{"containerName": "c", "operator": "remove", "value": ["-a"]}]}),
+            "/spec/template/spec/containers/0/args",
+            json!([]),
+        ),
+        (
+            json!({"labelsOverrider": [{"operator": "add", "value": {"x": "y"}}]}),
+            "/metadata/labels",
+            json!({"app": "web", "x": "y"}),
+        ),
+        (
+            json!({"labelsOverrider": [{"operator": "replace", "value": {"none": "y"}}, {"operator": "remove", "value": {"app": ""}}]}),
+            "/metadata/labels",
+            json!({}),
+        ),
+        (
+            json!({"annotationsOverrider": [{"operator": "add", "value": {"x": "y"}}]}),
+            "/metadata/annotations",
+            json!({"x": "y"}),
+        ),
         (json!({"plaintext": [{"path": "/spec/replicas", "operator": "add", "value": 7}]}), "/spec/replicas", json!(7)),
     ];
     for (overriders, pointer, expected) in cases {

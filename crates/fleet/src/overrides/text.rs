@@ -76,7 +76,8 @@ pub fn plain(manifest: &mut Value, overriders: &[PlaintextOverrider]) -> Result<
 
 /// Changes a JSON or YAML document that a string field holds.
 pub fn field(manifest: &mut Value, overrider: &FieldOverrider) -> Result<(), String> {
-    let place = manifest.pointer_mut(&overrider.field_path).ok_or_else(|| format!("no field at {}", overrider.field_path))?;
+    let place =
+        manifest.pointer_mut(&overrider.field_path).ok_or_else(|| format!("no field at {}", overrider.field_path))?;
     let text = place.as_str().ok_or_else(|| format!("{} is not a string", overrider.field_path))?;
     let patch = |document: &Value, patches: &[DocumentPatch]| {
         let operations: Value =
@@ -89,7 +90,8 @@ pub fn field(manifest: &mut Value, overrider: &FieldOverrider) -> Result<(), Str
         changed = patch(&document, &overrider.json)?.to_string();
     }
     if !overrider.yaml.is_empty() {
-        let document: Value = serde_saphyr::from_str(&changed).map_err(|error| format!("{}: {error}", overrider.field_path))?;
+        let document: Value =
+            serde_saphyr::from_str(&changed).map_err(|error| format!("{}: {error}", overrider.field_path))?;
         changed = serde_saphyr::to_string(&patch(&document, &overrider.yaml)?).map_err(|error| error.to_string())?;
     }
     *place = changed.into();

@@ -11,7 +11,9 @@ use atoll_meta::{Gvk, Gvr, Head, Status};
 use atoll_runtime::{Endpoint, Item};
 use serde_json::Value;
 
-use super::{BindingTrace, ClusterTrace, ObjectTrace, PodTrace, PolicyTrace, TemplateTrace, Trace, WorkTrace, obstacle};
+use super::{
+    BindingTrace, ClusterTrace, ObjectTrace, PodTrace, PolicyTrace, TemplateTrace, Trace, WorkTrace, obstacle,
+};
 use crate::binding::Binding;
 use crate::claim::{self, Claim};
 use crate::decision::Record;
@@ -28,7 +30,8 @@ const PODS: usize = 5;
 /// `kind` may be a kind or a plural in any case. Members are asked through the instance.
 pub async fn trace(instance: &Endpoint, kind: &str, namespace: &str, name: &str) -> Result<Trace, Status> {
     let found = discover(instance).await?;
-    let (gvk, info) = found.named(kind).ok_or_else(|| Status::bad_request(format!("the instance does not serve {kind}")))?;
+    let (gvk, info) =
+        found.named(kind).ok_or_else(|| Status::bad_request(format!("the instance does not serve {kind}")))?;
     let namespace = if info.namespaced { namespace } else { "" };
     let place = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
     let mut trace = Trace { subject: format!("{} {place}{name}", gvk.kind), ..Trace::default() };
@@ -45,7 +48,8 @@ pub async fn trace(instance: &Endpoint, kind: &str, namespace: &str, name: &str)
     trace.binding = binding.as_ref().map(binding_trace);
     let mut clusters = instance.list(&gvr::clusters(), None, "").await?.items;
     clusters.sort_by_key(|cluster| cluster["metadata"]["name"].as_str().unwrap_or_default().to_owned());
-    let parts = clusters.iter().map(|cluster| cluster_trace(instance, cluster, &gvk, &info, namespace, name, binding.as_ref()));
+    let parts =
+        clusters.iter().map(|cluster| cluster_trace(instance, cluster, &gvk, &info, namespace, name, binding.as_ref()));
     for part in futures::future::join_all(parts).await {
         trace.clusters.push(part?);
     }
@@ -169,9 +173,18 @@ async fn object_trace(instance: &Endpoint, cluster: &str, info: &KindInfo, names
         ready: object["status"]["readyReplicas"].as_i64(),
         ..ObjectTrace::default()
     };
-    if let (Some(labels), Some(namespace)) = (object.pointer("/spec/selector/matchLabels").and_then(Value::as_object), scope) {
-        let selector: Vec<String> = labels.iter().filter_map(|(key, value)| Some(format!("{}%3D{}", escape(key), escape(value.as_str()?)))).collect();
-        let path = format!("{}?labelSelector={}", Gvr::new("", "v1", "pods").path(Some(namespace), None), selector.join("%2C"));
+    if let (Some(labels), Some(namespace)) =
+        (object.pointer("/spec/selector/matchLabels").and_then(Value::as_object), scope)
+    {
+        let selector: Vec<String> = labels
+            .iter()
+            .filter_map(|(key, value)| Some(format!("{}%3D{}", escape(key), escape(value.as_str()?))))
+            .collect();
+        let path = format!(
+            "{}?labelSelector={}",
+            Gvr::new("", "v1", "pods").path(Some(namespace), None),
+            selector.join("%2C")
+        );
         if let Ok(list) = instance.get_path(&proxied(cluster, &path)).await {
             trace.pods = list["items"].as_array().into_iter().flatten().filter_map(pod_trace).take(PODS).collect();
         }
@@ -187,18 +200,29 @@ fn escape(text: &str) -> String {
 pub(super) fn pod_trace(pod: &Value) -> Option<PodTrace> {
     let status = &pod["status"];
     let conditions = || status["conditions"].as_array().into_iter().flatten();
-    if conditions().any(|condition| condition["type"] == "Ready" && condition["status"] == "True") || status["phase"] == "Succeeded" {
+    if conditions().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+        || status["phase"] == "Succeeded"
+    {
         return None;
     }
-    let containers = ["initContainerStatuses", "containerStatuses"].into_iter().flat_map(|field| status[field].as_array().into_iter().flatten());
+    let containers = ["initContainerStatuses", "containerStatuses"]
+        .into_iter()
+        .flat_map(|field| status[field].as_array().into_iter().flatten());
     let waiting = containers.filter_map(|container| {
         let state = &container["state"];
         let found = [&state["waiting"], &state["terminated"]].into_iter().find(|state| state.is_object())?;
-        Some(format!("{} {}", found["reason"].as_str().unwrap_or_default(), found["message"].as_str().unwrap_or_default()))
+        Some(format!(
+            "{} {}",
+            found["reason"].as_str().unwrap_or_default(),
+            found["message"].as_str().unwrap_or_default()
+        ))
     });
-    let unscheduled = conditions().find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False");
+    let unscheduled =
+        conditions().find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False");
     let unscheduled = unscheduled.and_then(|condition| condition["message"].as_str()).map(ToOwned::to_owned);
-    let reason = unscheduled.or_else(|| waiting.into_iter().next()).or_else(|| status["message"].as_str().map(ToOwned::to_owned));
+    let reason = unscheduled
+        .or_else(|| waiting.into_iter().next())
+        .or_else(|| status["message"].as_str().map(ToOwned::to_owned));
     Some(PodTrace {
         name: pod["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
         phase: status["phase"].as_str().unwrap_or("Unknown").to_owned(),

@@ -15,7 +15,11 @@ pub fn obstacle(trace: &Trace) -> Option<String> {
             1 => "; 1 policy selects its kind but not it".to_owned(),
             many => format!("; {many} policies select its kind but not it"),
         };
-        return if trace.binding.is_some() { goes_along(trace) } else { Some(format!("No policy selects {subject}{near}.")) };
+        return if trace.binding.is_some() {
+            goes_along(trace)
+        } else {
+            Some(format!("No policy selects {subject}{near}."))
+        };
     };
     if !policy.exists {
         return Some(format!("{} holds it but does not exist any more.", policy.name));
@@ -24,7 +28,11 @@ pub fn obstacle(trace: &Trace) -> Option<String> {
         return Some(format!("{} waits for override policy {missing}, which does not exist.", policy.name));
     }
     let Some(binding) = &trace.binding else {
-        let why = if policy.lazy { "is lazy and waits for the next change of the template" } else { "has not made a binding yet" };
+        let why = if policy.lazy {
+            "is lazy and waits for the next change of the template"
+        } else {
+            "has not made a binding yet"
+        };
         return Some(format!("{} {why}.", policy.name));
     };
     if binding.suspended {
@@ -57,7 +65,10 @@ fn in_clusters(trace: &Trace) -> Option<String> {
 fn in_cluster(cluster: &ClusterTrace) -> Option<String> {
     let name = &cluster.name;
     if !cluster.ready {
-        return Some(format!("Cluster {name} is not ready: {}.", if cluster.trouble.is_empty() { "it has not reported yet" } else { &cluster.trouble }));
+        return Some(format!(
+            "Cluster {name} is not ready: {}.",
+            if cluster.trouble.is_empty() { "it has not reported yet" } else { &cluster.trouble }
+        ));
     }
     let Some(work) = &cluster.work else { return Some(format!("There is no work for cluster {name} yet.")) };
     if work.suspended {
@@ -79,10 +90,18 @@ fn in_cluster(cluster: &ClusterTrace) -> Option<String> {
     }
     if let Some(pod) = object.pods.first() {
         let more = if object.pods.len() > 1 { format!(" (and {} more)", object.pods.len() - 1) } else { String::new() };
-        return Some(format!("In cluster {name} pod {} is {}{}{more}.", pod.name, pod.phase, if pod.reason.is_empty() { String::new() } else { format!(": {}", pod.reason) }));
+        return Some(format!(
+            "In cluster {name} pod {} is {}{}{more}.",
+            pod.name,
+            pod.phase,
+            if pod.reason.is_empty() { String::new() } else { format!(": {}", pod.reason) }
+        ));
     }
     match (object.replicas, object.ready) {
-        (Some(wanted), ready) => Some(format!("In cluster {name} {} of {wanted} replicas are ready and no pod explains why.", ready.unwrap_or(0))),
+        (Some(wanted), ready) => Some(format!(
+            "In cluster {name} {} of {wanted} replicas are ready and no pod explains why.",
+            ready.unwrap_or(0)
+        )),
         _ => Some(format!("It is unhealthy in cluster {name}.")),
     }
 }

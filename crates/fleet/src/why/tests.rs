@@ -5,14 +5,35 @@ use serde_json::json;
 use super::*;
 
 fn good() -> Trace {
-    let object = ObjectTrace { exists: Some(true), health: "Healthy".into(), replicas: Some(2), ready: Some(2), ..ObjectTrace::default() };
+    let object = ObjectTrace {
+        exists: Some(true),
+        health: "Healthy".into(),
+        replicas: Some(2),
+        ready: Some(2),
+        ..ObjectTrace::default()
+    };
     let work = WorkTrace { name: "w".into(), applied: "True".into(), ..WorkTrace::default() };
     Trace {
         subject: "Deployment default/web".into(),
         template: Some(TemplateTrace { replicas: Some(2), ready: Some(2), ..TemplateTrace::default() }),
-        policy: Some(PolicyTrace { name: "PropagationPolicy default/p".into(), exists: true, ..PolicyTrace::default() }),
-        binding: Some(BindingTrace { name: "web-deployment".into(), clusters: BTreeMap::from([("m1".to_owned(), 2)]), ..BindingTrace::default() }),
-        clusters: vec![ClusterTrace { name: "m1".into(), ready: true, target: true, work: Some(work), object: Some(object), ..ClusterTrace::default() }],
+        policy: Some(PolicyTrace {
+            name: "PropagationPolicy default/p".into(),
+            exists: true,
+            ..PolicyTrace::default()
+        }),
+        binding: Some(BindingTrace {
+            name: "web-deployment".into(),
+            clusters: BTreeMap::from([("m1".to_owned(), 2)]),
+            ..BindingTrace::default()
+        }),
+        clusters: vec![ClusterTrace {
+            name: "m1".into(),
+            ready: true,
+            target: true,
+            work: Some(work),
+            object: Some(object),
+            ..ClusterTrace::default()
+        }],
         obstacle: None,
     }
 }
@@ -23,21 +44,61 @@ fn the_first_obstacle_is_named() {
     let cases: Vec<(Break, Option<&str>)> = vec![
         (|_| {}, None),
         (|t| t.template = None, Some("Deployment default/web does not exist")),
-        (|t| { t.policy = None; t.binding = None; t.template.as_mut().unwrap().near_policies = 2; }, Some("No policy selects Deployment default/web; 2 policies")),
+        (
+            |t| {
+                t.policy = None;
+                t.binding = None;
+                t.template.as_mut().unwrap().near_policies = 2;
+            },
+            Some("No policy selects Deployment default/web; 2 policies"),
+        ),
         (|t| t.policy.as_mut().unwrap().exists = false, Some("does not exist any more")),
         (|t| t.policy.as_mut().unwrap().missing_overrides = vec!["o".into()], Some("waits for override policy o")),
-        (|t| { t.binding = None; t.policy.as_mut().unwrap().lazy = true; }, Some("is lazy")),
+        (
+            |t| {
+                t.binding = None;
+                t.policy.as_mut().unwrap().lazy = true;
+            },
+            Some("is lazy"),
+        ),
         (|t| t.binding.as_mut().unwrap().suspended = true, Some("Scheduling is suspended")),
         (|t| t.binding.as_mut().unwrap().scheduler = "other".into(), Some("Scheduler other")),
-        (|t| t.binding.as_mut().unwrap().decision = Some(Record { error: Some(("NoClusterFit".into(), "0/3 clusters".into())), ..Record::default() }), Some("No place was found (NoClusterFit): 0/3 clusters.")),
+        (
+            |t| {
+                t.binding.as_mut().unwrap().decision =
+                    Some(Record { error: Some(("NoClusterFit".into(), "0/3 clusters".into())), ..Record::default() })
+            },
+            Some("No place was found (NoClusterFit): 0/3 clusters."),
+        ),
         (|t| t.clusters[0].ready = false, Some("Cluster m1 is not ready")),
         (|t| t.clusters[0].work = None, Some("There is no work for cluster m1")),
         (|t| t.clusters[0].work.as_mut().unwrap().suspended = true, Some("Dispatching to cluster m1 is suspended")),
-        (|t| { let work = t.clusters[0].work.as_mut().unwrap(); work.applied = "False".into(); work.message = "already exists".into(); }, Some("Cluster m1 did not accept it: already exists.")),
+        (
+            |t| {
+                let work = t.clusters[0].work.as_mut().unwrap();
+                work.applied = "False".into();
+                work.message = "already exists".into();
+            },
+            Some("Cluster m1 did not accept it: already exists."),
+        ),
         (|t| t.clusters[0].object.as_mut().unwrap().exists = None, Some("Cluster m1 cannot be asked")),
         (|t| t.clusters[0].object.as_mut().unwrap().exists = Some(false), Some("missing in cluster m1")),
-        (|t| { let object = t.clusters[0].object.as_mut().unwrap(); object.health = "Unhealthy".into(); object.ready = Some(1); }, Some("1 of 2 replicas are ready")),
-        (|t| { let object = t.clusters[0].object.as_mut().unwrap(); object.health = "Unhealthy".into(); object.pods = vec![PodTrace { name: "p".into(), phase: "Pending".into(), reason: "no room".into() }]; }, Some("pod p is Pending: no room.")),
+        (
+            |t| {
+                let object = t.clusters[0].object.as_mut().unwrap();
+                object.health = "Unhealthy".into();
+                object.ready = Some(1);
+            },
+            Some("1 of 2 replicas are ready"),
+        ),
+        (
+            |t| {
+                let object = t.clusters[0].object.as_mut().unwrap();
+                object.health = "Unhealthy".into();
+                object.pods = vec![PodTrace { name: "p".into(), phase: "Pending".into(), reason: "no room".into() }];
+            },
+            Some("pod p is Pending: no room."),
+        ),
     ];
     for (breaking, expected) in cases {
         let mut trace = good();
@@ -55,8 +116,14 @@ fn the_first_obstacle_is_named() {
 fn pods_tell_what_keeps_them() {
     for (status, expected) in [
         (json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}), None),
-        (json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes"}]}), Some("0/1 nodes")),
-        (json!({"phase": "Pending", "containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]}), Some("ImagePullBackOff no such image")),
+        (
+            json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes"}]}),
+            Some("0/1 nodes"),
+        ),
+        (
+            json!({"phase": "Pending", "containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]}),
+            Some("ImagePullBackOff no such image"),
+        ),
     ] {
         let pod = json!({"metadata": {"name": "p"}, "status": status});
         assert_eq!(gather::pod_trace(&pod).map(|pod| pod.reason).as_deref(), expected);

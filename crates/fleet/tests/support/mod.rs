@@ -115,7 +115,11 @@ impl World {
         self.instance.create(&clusters(), None, &cluster).await.unwrap();
         self.eventually(&format!("{name} is ready"), async || {
             let cluster = self.instance.get(&clusters(), None, name).await.unwrap();
-            let ready = cluster["status"]["conditions"].as_array().into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "True");
+            let ready = cluster["status"]["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|c| c["type"] == "Ready" && c["status"] == "True");
             ready && cluster["status"]["apiEnablements"].is_array()
         })
         .await;

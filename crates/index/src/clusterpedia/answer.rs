@@ -41,12 +41,20 @@ pub fn form(headers: &HeaderMap) -> Form {
 }
 
 /// Answers a request for objects of one resource.
-pub async fn answer(index: &Index, names: &Names<'_>, rights: Arc<dyn Rights>, ask: Objects, params: &Params, view: View) -> Result<Response<Body>, Status> {
+pub async fn answer(
+    index: &Index,
+    names: &Names<'_>,
+    rights: Arc<dyn Rights>,
+    ask: Objects,
+    params: &Params,
+    view: View,
+) -> Result<Response<Body>, Status> {
     let mut query = options::query(params, names)?;
     if let Some(cluster) = &ask.cluster {
         query.sources = vec![names.source(cluster)];
     }
-    query.resources = vec![ResourceName { version: Some(ask.version.clone()), ..ResourceName::new(&ask.group, &ask.resource) }];
+    query.resources =
+        vec![ResourceName { version: Some(ask.version.clone()), ..ResourceName::new(&ask.group, &ask.resource) }];
     if let Some(namespace) = &ask.namespace {
         query.namespaces = vec![namespace.clone()];
     }
@@ -61,7 +69,9 @@ pub async fn answer(index: &Index, names: &Names<'_>, rights: Arc<dyn Rights>, a
     };
     if let Some(name) = &ask.name {
         if ask.cluster.is_none() {
-            return Err(Status::bad_request("getting one object needs a cluster: use /resources/clusters/{cluster}/..."));
+            return Err(Status::bad_request(
+                "getting one object needs a cluster: use /resources/clusters/{cluster}/...",
+            ));
         }
         query.names = vec![name.clone()];
         let page = index.query(&query, &*rights).await?;
@@ -86,7 +96,8 @@ pub fn with_freshness(mut answer: Response<Body>, page: &Page, names: &Names<'_>
         answer.headers_mut().insert("x-atoll-fresh-as-of", at);
     }
     for stale in page.stale.iter().take(10) {
-        let since = stale.as_of.map_or("not read yet".to_owned(), |at| format!("as of {}", atoll_meta::time::format(at)));
+        let since =
+            stale.as_of.map_or("not read yet".to_owned(), |at| format!("as of {}", atoll_meta::time::format(at)));
         let text = format!("299 - \"cluster {} is not in contact: {since}\"", names.cluster(&stale.source));
         if let Ok(value) = HeaderValue::from_str(&text) {
             answer.headers_mut().append("warning", value);

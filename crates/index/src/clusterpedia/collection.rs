@@ -15,8 +15,16 @@ use crate::rights::Rights;
 use crate::search::{Item, Page};
 
 const WORKLOADS: [(&str, &str); 3] = [("apps", "deployments"), ("apps", "daemonsets"), ("apps", "statefulsets")];
-const KUBE: [&str; 8] =
-    ["", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apps", "autoscaling", "batch", "networking.k8s.io", "rbac.authorization.k8s.io"];
+const KUBE: [&str; 8] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apps",
+    "autoscaling",
+    "batch",
+    "networking.k8s.io",
+    "rbac.authorization.k8s.io",
+];
 
 /// The resources of a collection.
 fn members(name: &str, params: &Params) -> Result<Vec<ResourceName>, Status> {
@@ -25,15 +33,29 @@ fn members(name: &str, params: &Params) -> Result<Vec<ResourceName>, Status> {
         "workloads" => Ok(WORKLOADS.iter().map(|(group, resource)| ResourceName::new(group, resource)).collect()),
         "kuberesources" => Ok(KUBE.iter().map(|group| all_of(group)).collect()),
         "any" => {
-            let words = |key: &'static str| params.all(key).flat_map(|text| text.split(',')).map(str::trim).filter(|word| !word.is_empty());
-            let groups = words("groups").map(|group| if group == "*" { ResourceName { resource: "*".into(), ..ResourceName::default() } } else { all_of(group) });
+            let words = |key: &'static str| {
+                params.all(key).flat_map(|text| text.split(',')).map(str::trim).filter(|word| !word.is_empty())
+            };
+            let groups = words("groups").map(|group| {
+                if group == "*" {
+                    ResourceName { resource: "*".into(), ..ResourceName::default() }
+                } else {
+                    all_of(group)
+                }
+            });
             let named = words("resources").map(|word| match word.split('/').collect::<Vec<_>>().as_slice() {
-                [group, version, resource] => ResourceName { version: Some((*version).into()), ..ResourceName::new(group, resource) },
+                [group, version, resource] => {
+                    ResourceName { version: Some((*version).into()), ..ResourceName::new(group, resource) }
+                }
                 [group, resource] => ResourceName::new(group, resource),
                 _ => ResourceName::new("", word),
             });
             let found: Vec<ResourceName> = groups.chain(named).collect();
-            if found.is_empty() { Err(Status::bad_request("collection any: groups or resources must be given")) } else { Ok(found) }
+            if found.is_empty() {
+                Err(Status::bad_request("collection any: groups or resources must be given"))
+            } else {
+                Ok(found)
+            }
         }
         _ => Err(Status::not_found(GROUP, "collectionresources", name)),
     }
@@ -43,11 +65,21 @@ fn members(name: &str, params: &Params) -> Result<Vec<ResourceName>, Status> {
 pub fn all() -> Response<Body> {
     let entry = |name: &str| json!({"kind": "CollectionResource", "apiVersion": api_version(GROUP, VERSION), "metadata": {"name": name}, "resourceTypes": []});
     let items = ["any", "workloads", "kuberesources"].map(entry);
-    json(200, &json!({"kind": "CollectionResourceList", "apiVersion": api_version(GROUP, VERSION), "metadata": {}, "items": items}))
+    json(
+        200,
+        &json!({"kind": "CollectionResourceList", "apiVersion": api_version(GROUP, VERSION), "metadata": {}, "items": items}),
+    )
 }
 
 /// One collection with its objects.
-pub async fn one(index: &Index, names: &Names<'_>, rights: Arc<dyn Rights>, name: &str, params: &Params, view: View) -> Result<Response<Body>, Status> {
+pub async fn one(
+    index: &Index,
+    names: &Names<'_>,
+    rights: Arc<dyn Rights>,
+    name: &str,
+    params: &Params,
+    view: View,
+) -> Result<Response<Body>, Status> {
     let mut query = options::query(params, names)?;
     query.resources = members(name, params)?;
     let page = index.query(&query, &*rights).await?;
@@ -62,7 +94,8 @@ pub async fn one(index: &Index, names: &Names<'_>, rights: Arc<dyn Rights>, name
                     types.push(ty);
                 }
             }
-            let items: Vec<Value> = page.items.iter().map(|item| object(item, names, only_metadata || form == Form::Metadata)).collect();
+            let items: Vec<Value> =
+                page.items.iter().map(|item| object(item, names, only_metadata || form == Form::Metadata)).collect();
             json!({"kind": "CollectionResource", "apiVersion": api_version(GROUP, VERSION),
                    "metadata": metadata(name, &page), "resourceTypes": types, "items": items})
         }
@@ -83,8 +116,13 @@ fn metadata(name: &str, page: &Page) -> Value {
 
 fn object(item: &Item, names: &Names<'_>, only_metadata: bool) -> Value {
     let mut tree = item.tree();
-    tree["metadata"]["annotations"]["shadow.clusterpedia.io/cluster-name"] = names.cluster(&item.shelf.key.source).into();
-    if only_metadata { json!({"kind": tree["kind"], "apiVersion": tree["apiVersion"], "metadata": tree["metadata"]}) } else { tree }
+    tree["metadata"]["annotations"]["shadow.clusterpedia.io/cluster-name"] =
+        names.cluster(&item.shelf.key.source).into();
+    if only_metadata {
+        json!({"kind": tree["kind"], "apiVersion": tree["apiVersion"], "metadata": tree["metadata"]})
+    } else {
+        tree
+    }
 }
 
 fn table(page: &Page, names: &Names<'_>, now: jiff::Timestamp) -> Value {

@@ -15,13 +15,21 @@ use std::sync::Arc;
 /// Answers `/`, `/api`, `/apis`, `/api/v1`, `/apis/{group}` and `/apis/{group}/{version}`.
 pub fn answer(index: &Index, sources: &[String], path: &str) -> Result<Response<Body>, Status> {
     let wanted = Query { sources: sources.to_vec(), ..Query::default() };
-    let shelves: Vec<Arc<Shelf>> = index.shelves_of(None).into_iter().filter(|shelf| wanted.wants(shelf, false)).collect();
+    let shelves: Vec<Arc<Shelf>> =
+        index.shelves_of(None).into_iter().filter(|shelf| wanted.wants(shelf, false)).collect();
     let mut groups: BTreeMap<&str, BTreeMap<&str, BTreeMap<&str, &Shelf>>> = BTreeMap::new();
     for shelf in &shelves {
-        groups.entry(&shelf.key.group).or_default().entry(&shelf.version).or_default().insert(&shelf.key.resource, shelf);
+        groups
+            .entry(&shelf.key.group)
+            .or_default()
+            .entry(&shelf.version)
+            .or_default()
+            .insert(&shelf.key.resource, shelf);
     }
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let list = |group: &str, version: &str| groups.get(group).and_then(|versions| versions.get(version)).map(|found| resources(group, version, found));
+    let list = |group: &str, version: &str| {
+        groups.get(group).and_then(|versions| versions.get(version)).map(|found| resources(group, version, found))
+    };
     let tree = match parts.as_slice() {
         [] => json!({"paths": ["/api", "/apis"]}),
         ["api"] => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),

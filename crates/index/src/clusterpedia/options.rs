@@ -41,11 +41,15 @@ fn wrong(what: &str, text: &str) -> Status {
 /// The question a request asks.
 pub fn query(params: &Params, names: &Names<'_>) -> Result<Query, Status> {
     let all = params.labels()?;
-    let (search, plain): (Vec<Requirement>, Vec<Requirement>) =
-        all.requirements().iter().cloned().partition(|own| own.key().split('/').next().is_some_and(|domain| domain.ends_with("clusterpedia.io")));
+    let (search, plain): (Vec<Requirement>, Vec<Requirement>) = all
+        .requirements()
+        .iter()
+        .cloned()
+        .partition(|own| own.key().split('/').next().is_some_and(|domain| domain.ends_with("clusterpedia.io")));
     let words = Words { params, labels: search };
     let clusters = words.list("clusters", "clusters");
-    let sources = if clusters.is_empty() { names.everywhere() } else { clusters.iter().map(|name| names.source(name)).collect() };
+    let sources =
+        if clusters.is_empty() { names.everywhere() } else { clusters.iter().map(|name| names.source(name)).collect() };
     let fuzzy = words.labels.iter().filter(|own| own.key() == FUZZY).flat_map(|own| own.values().to_vec());
     let (token, offset) = continued(&words)?;
     Ok(Query {
@@ -59,7 +63,11 @@ pub fn query(params: &Params, names: &Names<'_>) -> Result<Query, Status> {
         since: time(words.one("since", "since").as_deref())?,
         before: time(words.one("before", "before").as_deref())?,
         sort: sort(&words)?,
-        limit: words.one("limit", "limit").map(|text| text.parse().map_err(|_| wrong("limit", &text))).transpose()?.filter(|limit| *limit > 0),
+        limit: words
+            .one("limit", "limit")
+            .map(|text| text.parse().map_err(|_| wrong("limit", &text)))
+            .transpose()?
+            .filter(|limit| *limit > 0),
         offset,
         token,
         remaining: words.flag("withRemainingCount", "with-remaining-count"),
@@ -132,7 +140,9 @@ mod tests {
 
     #[test]
     fn parameters_and_search_labels_say_the_same() {
-        let by_params = asked("clusters=m1,m2&namespaces=a&names=x,y&ownerUID=u&ownerSeniority=1&orderby=name%20desc,created_at&limit=5&continue=10&withRemainingCount=true&labelSelector=app%3Dweb");
+        let by_params = asked(
+            "clusters=m1,m2&namespaces=a&names=x,y&ownerUID=u&ownerSeniority=1&orderby=name%20desc,created_at&limit=5&continue=10&withRemainingCount=true&labelSelector=app%3Dweb",
+        );
         let by_labels = asked(
             "labelSelector=app%3Dweb,search.clusterpedia.io/clusters%20in%20(m1,m2),search.clusterpedia.io/namespaces%3Da,search.clusterpedia.io/names%20in%20(x,y),search.clusterpedia.io/owner-uid%3Du,search.clusterpedia.io/owner-seniority%3D1,search.clusterpedia.io/orderby%20in%20(name_desc,created_at),search.clusterpedia.io/limit%3D5,search.clusterpedia.io/offset%3D10,search.clusterpedia.io/with-remaining-count%3Dtrue",
         );

@@ -76,7 +76,10 @@ mod tests {
         ];
         for (path, expected) in table {
             let Ask::Resource(ask) = parse(path).unwrap() else { panic!("{path}") };
-            let shown = format!("{:?} {} {} {} {:?} {:?}", ask.cluster, ask.group, ask.version, ask.resource, ask.namespace, ask.name);
+            let shown = format!(
+                "{:?} {} {} {} {:?} {:?}",
+                ask.cluster, ask.group, ask.version, ask.resource, ask.namespace, ask.name
+            );
             assert_eq!(shown, expected, "{path}");
         }
         assert_eq!(parse("/resources/clusters/m/apis").unwrap(), Ask::Discovery(Some("m".into()), "/apis".into()));

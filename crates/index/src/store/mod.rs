@@ -77,7 +77,8 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> Status {
 
 /// The last change of each object, and the last progress of each shelf.
 fn coalesce(writes: Vec<Write>) -> (Vec<Write>, Vec<(i64, String)>) {
-    let mut last: std::collections::HashMap<(i64, String, String), usize> = std::collections::HashMap::with_capacity(writes.len());
+    let mut last: std::collections::HashMap<(i64, String, String), usize> =
+        std::collections::HashMap::with_capacity(writes.len());
     let mut kept: Vec<Option<Write>> = Vec::with_capacity(writes.len());
     let mut progress: std::collections::BTreeMap<i64, String> = std::collections::BTreeMap::new();
     for write in writes {

@@ -121,7 +121,10 @@ impl Store for Postgres {
         let run = async {
             let transaction = client.transaction().await?;
             let known = transaction
-                .query_opt("SELECT id FROM shelves WHERE source = $1 AND grp = $2 AND resource = $3", &[&key.source, &key.group, &key.resource])
+                .query_opt(
+                    "SELECT id FROM shelves WHERE source = $1 AND grp = $2 AND resource = $3",
+                    &[&key.source, &key.group, &key.resource],
+                )
                 .await?;
             if let Some(row) = known {
                 empty(&transaction, row.get(0)).await?;
@@ -257,7 +260,9 @@ async fn put(transaction: &Transaction<'_>, changes: &[Write]) -> Result<(), tok
                RETURNING id, shelf, namespace, name";
     let (namespaces, names) = (texts(|row| &row.namespace), texts(|row| &row.name));
     let (uids, revisions) = (texts(|row| &row.uid), texts(|row| &row.revision));
-    let written = transaction.query(sql, &[&shelves, &namespaces, &names, &uids, &revisions, &created, &deleting, &bodies]).await?;
+    let written = transaction
+        .query(sql, &[&shelves, &namespaces, &names, &uids, &revisions, &created, &deleting, &bodies])
+        .await?;
     let ids: std::collections::HashMap<(i64, String, String), i64> =
         written.iter().map(|row| ((row.get(1), row.get(2), row.get(3)), row.get(0))).collect();
     let all: Vec<i64> = ids.values().copied().collect();

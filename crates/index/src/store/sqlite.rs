@@ -63,7 +63,9 @@ impl Sqlite {
         let mut readers = Vec::new();
         for _ in 0..READERS {
             let reader = open().map_err(cannot("open its file"))?;
-            settings(&reader).and_then(|()| reader.pragma_update(None, "query_only", true)).map_err(cannot("open its file"))?;
+            settings(&reader)
+                .and_then(|()| reader.pragma_update(None, "query_only", true))
+                .map_err(cannot("open its file"))?;
             readers.push(Arc::new(Mutex::new(reader)));
         }
         Ok(Self { writer: Arc::new(Mutex::new(connection)), readers, turn: AtomicUsize::default() })
@@ -109,7 +111,8 @@ impl Store for Sqlite {
 
     async fn shelves(&self) -> Result<Vec<Shelf>, Status> {
         self.run(&self.writer, "read its shelves", |connection| {
-            let mut statement = connection.prepare("SELECT id, source, grp, resource, version, kind, namespaced, revision FROM shelves")?;
+            let mut statement = connection
+                .prepare("SELECT id, source, grp, resource, version, kind, namespaced, revision FROM shelves")?;
             statement
                 .query_map([], |row| {
                     let key = ShelfKey { source: row.get(1)?, group: row.get(2)?, resource: row.get(3)? };
@@ -163,7 +166,9 @@ impl Store for Sqlite {
                 }
             }
             for (shelf, revision) in progress {
-                transaction.prepare_cached("UPDATE shelves SET revision = ?2 WHERE id = ?1")?.execute(params![shelf, revision])?;
+                transaction
+                    .prepare_cached("UPDATE shelves SET revision = ?2 WHERE id = ?1")?
+                    .execute(params![shelf, revision])?;
             }
             transaction.commit()
         })
@@ -203,10 +208,13 @@ fn cell(value: ValueRef<'_>) -> Cell {
 fn empty(transaction: &Transaction<'_>, shelf: i64) -> Result<(), rusqlite::Error> {
     // Owners have no shelf: they are found through the objects, before those go.
     let mut statement = transaction.prepare("SELECT id, owners FROM objects WHERE shelf = ?1 AND owners <> '[]'")?;
-    let owned: Vec<(i64, String)> = statement.query_map([shelf], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+    let owned: Vec<(i64, String)> =
+        statement.query_map([shelf], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
     for (id, owners) in owned {
         for owner in parse::<String>(&owners) {
-            transaction.prepare_cached("DELETE FROM owners WHERE owner = ?1 AND object = ?2")?.execute(params![owner, id])?;
+            transaction
+                .prepare_cached("DELETE FROM owners WHERE owner = ?1 AND object = ?2")?
+                .execute(params![owner, id])?;
         }
     }
     transaction.execute("DELETE FROM terms WHERE shelf = ?1", [shelf])?;
@@ -223,8 +231,12 @@ fn put(transaction: &Transaction<'_>, shelf: i64, row: &Row) -> Result<(), rusql
     let terms = serde_json::to_string(&row.terms).unwrap_or_default();
     let owners = serde_json::to_string(&row.owners).unwrap_or_default();
     let known: Option<(i64, String, String, String)> = transaction
-        .prepare_cached("SELECT id, revision, terms, owners FROM objects WHERE shelf = ?1 AND namespace = ?2 AND name = ?3")?
-        .query_row(params![shelf, row.namespace, row.name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .prepare_cached(
+            "SELECT id, revision, terms, owners FROM objects WHERE shelf = ?1 AND namespace = ?2 AND name = ?3",
+        )?
+        .query_row(params![shelf, row.namespace, row.name], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })
         .optional()?;
     let id = match known {
         Some((_, revision, ..)) if revision == row.revision && !revision.is_empty() => return Ok(()),
@@ -247,7 +259,9 @@ fn put(transaction: &Transaction<'_>, shelf: i64, row: &Row) -> Result<(), rusql
         }
     };
     for (key, value) in &row.terms {
-        transaction.prepare_cached("INSERT OR IGNORE INTO terms VALUES (?1, ?2, ?3, ?4)")?.execute(params![shelf, key, value, id])?;
+        transaction
+            .prepare_cached("INSERT OR IGNORE INTO terms VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![shelf, key, value, id])?;
     }
     for owner in &row.owners {
         transaction.prepare_cached("INSERT OR IGNORE INTO owners VALUES (?1, ?2)")?.execute(params![owner, id])?;
@@ -255,14 +269,22 @@ fn put(transaction: &Transaction<'_>, shelf: i64, row: &Row) -> Result<(), rusql
     Ok(())
 }
 
-fn forget(transaction: &Transaction<'_>, shelf: i64, id: i64, terms: &str, owners: &str) -> Result<(), rusqlite::Error> {
+fn forget(
+    transaction: &Transaction<'_>,
+    shelf: i64,
+    id: i64,
+    terms: &str,
+    owners: &str,
+) -> Result<(), rusqlite::Error> {
     for (key, value) in parse::<(String, String)>(terms) {
         transaction
             .prepare_cached("DELETE FROM terms WHERE shelf = ?1 AND key = ?2 AND value = ?3 AND object = ?4")?
             .execute(params![shelf, key, value, id])?;
     }
     for owner in parse::<String>(owners) {
-        transaction.prepare_cached("DELETE FROM owners WHERE owner = ?1 AND object = ?2")?.execute(params![owner, id])?;
+        transaction
+            .prepare_cached("DELETE FROM owners WHERE owner = ?1 AND object = ?2")?
+            .execute(params![owner, id])?;
     }
     Ok(())
 }

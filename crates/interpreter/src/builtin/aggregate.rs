@@ -109,7 +109,9 @@ fn load_balancer(template: &mut Value, items: &[Item<'_>]) -> bool {
 /// The first of these phases that some member is in.
 fn first_phase(items: &[Item<'_>], order: &[&'static str]) -> Option<&'static str> {
     // Who has not reported yet is still at the beginning.
-    let phase = |status: &Option<&Value>| status.map_or("Pending", |status| text(status, "phase").unwrap_or_default()).to_owned();
+    let phase = |status: &Option<&Value>| {
+        status.map_or("Pending", |status| text(status, "phase").unwrap_or_default()).to_owned()
+    };
     let phases: Vec<String> = items.iter().map(|(_, status)| phase(status)).collect();
     order.iter().copied().find(|wanted| phases.iter().any(|phase| phase == wanted))
 }

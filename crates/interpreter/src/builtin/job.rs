@@ -94,8 +94,7 @@ fn completed(items: &[Item<'_>]) -> Vec<Value> {
 fn condition(items: &[Item<'_>], kind: &str, reason: &str, message: &str) -> Value {
     let mut made = json!({"type": kind, "status": "True", "reason": reason, "message": message});
     for field in ["lastProbeTime", "lastTransitionTime"] {
-        let times: Vec<&str> =
-            reported(items).filter_map(|(_, status)| text(holds(status, kind)?, field)).collect();
+        let times: Vec<&str> = reported(items).filter_map(|(_, status)| text(holds(status, kind)?, field)).collect();
         if !times.is_empty() {
             made[field] = latest(&times).into();
         }

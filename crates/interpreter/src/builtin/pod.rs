@@ -31,8 +31,7 @@ pub fn try_requirements(template: &Value) -> Result<Requirements, Error> {
 }
 
 fn node_claim(spec: &Value) -> Result<Option<NodeClaim>, Error> {
-    let affinity =
-        get(spec, &["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"]);
+    let affinity = get(spec, &["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"]);
     let claim = NodeClaim {
         hard_node_affinity: affinity.map(|affinity| read(affinity, "node affinity")).transpose()?,
         node_selector: get(spec, &["nodeSelector"]).map_or(Ok(BTreeMap::new()), |value| read(value, "nodeSelector"))?,

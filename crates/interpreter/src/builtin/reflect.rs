@@ -23,12 +23,8 @@ pub const STATEFUL_SET: &[Field] = &[
     ("readyReplicas", false),
     ("updatedReplicas", false),
 ];
-pub const REPLICA_SET: &[Field] = &[
-    ("replicas", true),
-    ("fullyLabeledReplicas", false),
-    ("readyReplicas", false),
-    ("availableReplicas", false),
-];
+pub const REPLICA_SET: &[Field] =
+    &[("replicas", true), ("fullyLabeledReplicas", false), ("readyReplicas", false), ("availableReplicas", false)];
 pub const DAEMON_SET: &[Field] = &[
     ("currentNumberScheduled", true),
     ("numberMisscheduled", true),

@@ -61,7 +61,9 @@ fn pod(desired: &mut Value, observed: &Value) {
         let containers = desired.get_mut("spec").and_then(|spec| spec.get_mut(field)).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
             let name = &container["name"];
-            let Some(running) = list(&observed["spec"], field).find(|running| running["name"] == *name) else { continue };
+            let Some(running) = list(&observed["spec"], field).find(|running| running["name"] == *name) else {
+                continue;
+            };
             match get(running, &["volumeMounts"]) {
                 Some(mounts) => set(container, &["volumeMounts"], mounts.clone()),
                 None => remove(container, &["volumeMounts"]),

@@ -28,9 +28,8 @@ const KEPT: usize = 8 << 20;
 const INSTRUCTIONS: u32 = 1000;
 
 /// What scripts get of the basic functions.
-const BASIC: [&str; 11] = [
-    "assert", "error", "ipairs", "next", "pairs", "select", "tonumber", "tostring", "type", "unpack", "_VERSION",
-];
+const BASIC: [&str; 11] =
+    ["assert", "error", "ipairs", "next", "pairs", "select", "tonumber", "tostring", "type", "unpack", "_VERSION"];
 
 /// What they would need to get out, or to spoil the machine for the next call.
 const FORBIDDEN: [&str; 15] = [
@@ -185,7 +184,8 @@ fn base(lua: &Lua, marks: &Arc<Marks>, clock: &Arc<Clock>) -> LuaResult<Table> {
     let string: Table = all.raw_get("string")?;
     text::install(lua, &string, clock)?;
     let table: Table = all.raw_get("table")?;
-    let basics = (base.raw_get::<LuaValue>("select")?, base.raw_get::<LuaValue>("error")?, base.raw_get::<LuaValue>("type")?);
+    let basics =
+        (base.raw_get::<LuaValue>("select")?, base.raw_get::<LuaValue>("error")?, base.raw_get::<LuaValue>("type")?);
     table.raw_set("insert", lua.load(INSERT).set_name("=table").call::<Function>(basics)?)?;
     let math: Table = all.raw_get("math")?;
     for name in ["random", "randomseed"] {
@@ -228,7 +228,9 @@ fn protected_calls(lua: &Lua, base: &Table, clock: &Arc<Clock>) -> LuaResult<()>
     let pcall = lua.create_function(move |lua, (function, args): (LuaValue, MultiValue)| {
         Ok(match attempt(&own, function, args)? {
             Ok(values) => succeeded(values),
-            Err(text) => MultiValue::from_vec(vec![LuaValue::Boolean(false), LuaValue::String(lua.create_string(text)?)]),
+            Err(text) => {
+                MultiValue::from_vec(vec![LuaValue::Boolean(false), LuaValue::String(lua.create_string(text)?)])
+            }
         })
     })?;
     base.raw_set("pcall", pcall)?;

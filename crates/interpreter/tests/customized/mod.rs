@@ -26,7 +26,8 @@ pub fn interpreter(scripts: &[(&str, &str)]) -> Interpreter {
 
 /// A `Thing` with this body.
 pub fn thing(body: Value) -> Value {
-    let mut thing = json!({"apiVersion": "example.io/v1", "kind": "Thing", "metadata": {"name": "it", "namespace": "ns"}});
+    let mut thing =
+        json!({"apiVersion": "example.io/v1", "kind": "Thing", "metadata": {"name": "it", "namespace": "ns"}});
     for (key, value) in body.as_object().into_iter().flatten() {
         thing[key] = value.clone();
     }

@@ -43,7 +43,9 @@ pub async fn set_password(root: &Endpoint, account: &str, password: &str) -> Res
     match root.create(&secrets(), Some(NAMESPACE), &secret).await {
         Err(status) if status.code == 409 => {
             let change = json!({"stringData": {"hash": hash}});
-            root.patch(&secrets(), Some(NAMESPACE), &secret_name(account), "", atoll_runtime::Patch::Merge, &change).await.map(drop)
+            root.patch(&secrets(), Some(NAMESPACE), &secret_name(account), "", atoll_runtime::Patch::Merge, &change)
+                .await
+                .map(drop)
         }
         result => result.map(drop),
     }
@@ -54,7 +56,10 @@ pub async fn login(root: &Endpoint, account: &str, password: &str) -> Result<Ide
     let known = crate::ask::segment("user", account).is_ok();
     let object = if known { root.get_opt(&ACCOUNT.gvr(), None, account).await? } else { None };
     let secret = if known { root.get_opt(&secrets(), Some(NAMESPACE), &secret_name(account)).await? } else { None };
-    let stored = secret.as_ref().and_then(|secret| secret["data"]["hash"].as_str()).and_then(|text| base64::engine::general_purpose::STANDARD.decode(text).ok());
+    let stored = secret
+        .as_ref()
+        .and_then(|secret| secret["data"]["hash"].as_str())
+        .and_then(|text| base64::engine::general_purpose::STANDARD.decode(text).ok());
     let stored = stored.and_then(|bytes| String::from_utf8(bytes).ok());
     // The same work for names nobody has, so that time does not tell which exist.
     let fits = verify(password, stored.as_deref().unwrap_or(NOBODY));
@@ -74,7 +79,8 @@ pub async fn find(root: &Endpoint, account: &str) -> Result<Option<Identity>, St
 }
 
 /// The hash of a password that nobody has.
-const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$Zr1zq8bF1m3m2zj4m0m0m0m0m0m0m0m0m0m0m0m0m0k";
+const NOBODY: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$Zr1zq8bF1m3m2zj4m0m0m0m0m0m0m0m0m0m0m0m0m0k";
 
 fn identity(account: &Value) -> Identity {
     let groups = account["spec"]["groups"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -82,7 +88,12 @@ fn identity(account: &Value) -> Identity {
     let mut groups: Vec<String> = groups.filter(|group| !group.starts_with("system:")).map(ToOwned::to_owned).collect();
     groups.push("system:authenticated".into());
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Identity { user: text(&account["metadata"]["name"]), uid: text(&account["metadata"]["uid"]), groups, ..Identity::default() }
+    Identity {
+        user: text(&account["metadata"]["name"]),
+        uid: text(&account["metadata"]["uid"]),
+        groups,
+        ..Identity::default()
+    }
 }
 
 #[cfg(test)]

@@ -48,7 +48,9 @@ pub fn plan(known: &Known) -> BTreeMap<String, Wanted> {
 fn add(plans: &mut BTreeMap<String, Wanted>, known: &Known, grant: &Value) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (name, role) = (text(&grant["metadata"]["name"]), text(&grant["spec"]["role"]));
-    let custom = || known.roles.iter().find(|own| own["metadata"]["name"] == role.as_str()).map(|own| own["spec"]["rules"].clone());
+    let custom = || {
+        known.roles.iter().find(|own| own["metadata"]["name"] == role.as_str()).map(|own| own["spec"]["rules"].clone())
+    };
     let Some(rules) = roles::builtin(&role).or_else(custom) else { return };
     let subjects: Value = grant["spec"]["subjects"]
         .as_array()
@@ -65,7 +67,13 @@ fn add(plans: &mut BTreeMap<String, Wanted>, known: &Known, grant: &Value) {
     } else if let Some(workspace) = scope["workspace"].as_str().filter(|name| !name.is_empty()) {
         for workspace in known.workspaces.iter().filter(|own| own["metadata"]["name"] == workspace) {
             whole.extend(workspace["spec"]["instances"].as_array().into_iter().flatten().map(text));
-            parts.extend(workspace["spec"]["namespaces"].as_array().into_iter().flatten().map(|place| (text(&place["instance"]), text(&place["namespace"]))));
+            parts.extend(
+                workspace["spec"]["namespaces"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(|place| (text(&place["instance"]), text(&place["namespace"]))),
+            );
         }
     } else if let Some(instance) = scope["instance"].as_str().filter(|name| !name.is_empty() && *name != "root") {
         match scope["namespace"].as_str().filter(|name| !name.is_empty()) {
@@ -85,17 +93,37 @@ fn add(plans: &mut BTreeMap<String, Wanted>, known: &Known, grant: &Value) {
         put(wanted, "ClusterRole", "", &own_role, json!({"rules": rules}));
         put(wanted, "RoleBinding", namespace, &binding, bound(&own_role, &subjects));
     }
-    in_root(plans, &name, &role, platform, &subjects, whole.into_iter().chain(parts.into_iter().map(|(instance, _)| instance)).collect());
+    in_root(
+        plans,
+        &name,
+        &role,
+        platform,
+        &subjects,
+        whole.into_iter().chain(parts.into_iter().map(|(instance, _)| instance)).collect(),
+    );
 }
 
 /// Rights on the hub's own objects: to see the instances of the grant, or to manage everything.
-fn in_root(plans: &mut BTreeMap<String, Wanted>, name: &str, role: &str, platform: bool, subjects: &Value, instances: BTreeSet<String>) {
+fn in_root(
+    plans: &mut BTreeMap<String, Wanted>,
+    name: &str,
+    role: &str,
+    platform: bool,
+    subjects: &Value,
+    instances: BTreeSet<String>,
+) {
     let Some(wanted) = plans.get_mut("root") else { return };
     let rules = match (platform, role) {
-        (true, "admin") => json!([{"apiGroups": ["atoll.io"], "resources": ["*"], "verbs": ["*"]}, {"apiGroups": [""], "resources": ["secrets", "namespaces"], "verbs": ["*"]}]),
-        (true, _) => json!([{"apiGroups": ["atoll.io"], "resources": ["instances", "workspaces"], "verbs": ["get", "list", "watch"]}]),
+        (true, "admin") => {
+            json!([{"apiGroups": ["atoll.io"], "resources": ["*"], "verbs": ["*"]}, {"apiGroups": [""], "resources": ["secrets", "namespaces"], "verbs": ["*"]}])
+        }
+        (true, _) => {
+            json!([{"apiGroups": ["atoll.io"], "resources": ["instances", "workspaces"], "verbs": ["get", "list", "watch"]}])
+        }
         (false, _) if instances.is_empty() => return,
-        (false, _) => json!([{"apiGroups": ["atoll.io"], "resources": ["instances"], "resourceNames": instances, "verbs": roles::on_instance(role)}]),
+        (false, _) => {
+            json!([{"apiGroups": ["atoll.io"], "resources": ["instances"], "resourceNames": instances, "verbs": roles::on_instance(role)}])
+        }
     };
     let binding = format!("atoll:grant:{name}");
     put(wanted, "ClusterRole", "", &binding, json!({"rules": rules}));
@@ -118,7 +146,11 @@ fn put(wanted: &mut Wanted, kind: &'static str, namespace: &str, name: &str, mut
 
 /// Makes an instance hold what it must, and no more of what grants made.
 pub async fn apply(endpoint: &Endpoint, mut wanted: Wanted) -> Result<(), Status> {
-    let kinds = [("RoleBinding", "rolebindings"), ("ClusterRoleBinding", "clusterrolebindings"), ("ClusterRole", "clusterroles")];
+    let kinds = [
+        ("RoleBinding", "rolebindings"),
+        ("ClusterRoleBinding", "clusterrolebindings"),
+        ("ClusterRole", "clusterroles"),
+    ];
     let mut later = Vec::new();
     for (kind, resource) in kinds {
         let gvr = Gvr::new(API, "v1", resource);
@@ -127,7 +159,8 @@ pub async fn apply(endpoint: &Endpoint, mut wanted: Wanted) -> Result<(), Status
             let text = |key: &str| present["metadata"][key].as_str().unwrap_or_default().to_owned();
             let (namespace, name) = (text("namespace"), text("name"));
             let place = Some(namespace.as_str()).filter(|namespace| !namespace.is_empty());
-            let same = |object: &Value| ["rules", "roleRef", "subjects"].iter().all(|key| object[*key] == present[*key]);
+            let same =
+                |object: &Value| ["rules", "roleRef", "subjects"].iter().all(|key| object[*key] == present[*key]);
             match wanted.remove(&(kind, namespace.clone(), name.clone())) {
                 Some(object) if same(&object) => {}
                 Some(object) => {
@@ -170,17 +203,29 @@ mod tests {
     }
 
     fn names(plan: &BTreeMap<String, Wanted>, instance: &str) -> Vec<String> {
-        plan[instance].keys().filter(|(.., name)| !name.ends_with("search")).map(|(kind, namespace, name)| format!("{kind} {namespace} {name}")).collect()
+        plan[instance]
+            .keys()
+            .filter(|(.., name)| !name.ends_with("search"))
+            .map(|(kind, namespace, name)| format!("{kind} {namespace} {name}"))
+            .collect()
     }
 
     #[test]
     fn a_grant_reaches_exactly_its_scope() {
         let workspace = json!({"metadata": {"name": "w"}, "spec": {"instances": ["b"], "namespaces": [{"instance": "a", "namespace": "n"}]}});
-        let known = |scope: Value| Known { grants: vec![grant("g", "editor", scope)], workspaces: vec![workspace.clone()], instances: vec!["a".into(), "b".into()], ..Known::default() };
+        let known = |scope: Value| Known {
+            grants: vec![grant("g", "editor", scope)],
+            workspaces: vec![workspace.clone()],
+            instances: vec!["a".into(), "b".into()],
+            ..Known::default()
+        };
         let one = plan(&known(json!({"instance": "a"})));
         assert_eq!(names(&one, "a"), ["ClusterRole  atoll:editor", "ClusterRoleBinding  atoll:grant:g"]);
         assert!(names(&one, "b").is_empty());
-        assert_eq!(one["root"][&("ClusterRole", String::new(), "atoll:grant:g".into())]["rules"][0]["resourceNames"], json!(["a"]));
+        assert_eq!(
+            one["root"][&("ClusterRole", String::new(), "atoll:grant:g".into())]["rules"][0]["resourceNames"],
+            json!(["a"])
+        );
         let part = plan(&known(json!({"instance": "a", "namespace": "n"})));
         assert_eq!(names(&part, "a"), ["ClusterRole  atoll:editor", "RoleBinding n atoll:grant:g"]);
         let both = plan(&known(json!({"workspace": "w"})));
@@ -194,7 +239,8 @@ mod tests {
     #[test]
     fn unknown_roles_and_system_subjects_grant_nothing() {
         let mut odd = grant("g", "nobody", json!({"instance": "a"}));
-        let known = |grant: &Value| Known { grants: vec![grant.clone()], instances: vec!["a".into()], ..Known::default() };
+        let known =
+            |grant: &Value| Known { grants: vec![grant.clone()], instances: vec!["a".into()], ..Known::default() };
         assert!(names(&plan(&known(&odd)), "a").is_empty());
         odd["spec"]["role"] = "viewer".into();
         odd["spec"]["subjects"] = json!([{"kind": "Group", "name": "system:authenticated"}]);

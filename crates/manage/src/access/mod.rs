@@ -4,9 +4,9 @@
 //! roles and bindings there, so that gRPC, REST, kubectl, the proxy and the search all give the
 //! same answer. `rights` asks it for the search.
 
-pub mod rights;
 pub mod accounts;
 pub mod grants;
 pub mod objects;
+pub mod rights;
 pub mod roles;
 pub mod sessions;

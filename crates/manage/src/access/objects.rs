@@ -41,7 +41,11 @@ pub fn definitions() -> Vec<Value> {
 }
 
 fn definition(kind: &Kind, properties: &Value, required: &[&str]) -> Value {
-    let spec = if required.is_empty() { json!({"type": "object", "properties": properties}) } else { json!({"type": "object", "properties": properties, "required": required}) };
+    let spec = if required.is_empty() {
+        json!({"type": "object", "properties": properties})
+    } else {
+        json!({"type": "object", "properties": properties, "required": required})
+    };
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{}.{}", kind.resource, kind.group)},

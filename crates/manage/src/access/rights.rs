@@ -30,13 +30,16 @@ impl Rights for CallerRights {
             return self.hosted.may_see(place).await;
         }
         // An instance elsewhere is asked itself, as the caller.
-        let Some(endpoint) = self.core.externals.endpoint(&self.core, place.instance(), &self.identity).await? else { return Ok(false) };
+        let Some(endpoint) = self.core.externals.endpoint(&self.core, place.instance(), &self.identity).await? else {
+            return Ok(false);
+        };
         let attributes = json!({
             "verb": if place.name.is_some() { "get" } else { "list" }, "group": place.group, "version": place.version, "resource": place.resource,
             "namespace": place.namespace.unwrap_or_default(), "name": place.name.unwrap_or_default(),
         });
         let review = json!({"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "spec": {"resourceAttributes": attributes}});
-        match endpoint.create(&Gvr::new("authorization.k8s.io", "v1", "selfsubjectaccessreviews"), None, &review).await {
+        match endpoint.create(&Gvr::new("authorization.k8s.io", "v1", "selfsubjectaccessreviews"), None, &review).await
+        {
             Ok(answer) => Ok(answer["status"]["allowed"] == true),
             Err(status) if status.code == 403 => Ok(false),
             Err(status) => Err(status),

@@ -17,19 +17,55 @@ const WRITE: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "
 
 /// Everything of the core group that shows no secret.
 const CORE: [&str; 16] = [
-    "configmaps", "endpoints", "events", "limitranges", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods", "pods/log",
-    "pods/status", "replicationcontrollers", "resourcequotas", "serviceaccounts", "services", "services/status",
+    "configmaps",
+    "endpoints",
+    "events",
+    "limitranges",
+    "namespaces",
+    "nodes",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "pods",
+    "pods/log",
+    "pods/status",
+    "replicationcontrollers",
+    "resourcequotas",
+    "serviceaccounts",
+    "services",
+    "services/status",
 ];
 /// What an editor changes in the core group.
-const CORE_EDIT: [&str; 9] =
-    ["configmaps", "events", "persistentvolumeclaims", "pods", "replicationcontrollers", "secrets", "serviceaccounts", "services", "endpoints"];
+const CORE_EDIT: [&str; 9] = [
+    "configmaps",
+    "events",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "secrets",
+    "serviceaccounts",
+    "services",
+    "endpoints",
+];
 const WORKLOAD_GROUPS: [&str; 9] = [
-    "apps", "batch", "autoscaling", "networking.k8s.io", "policy", "autoscaling.karmada.io", "networking.karmada.io", "multicluster.x-k8s.io",
+    "apps",
+    "batch",
+    "autoscaling",
+    "networking.k8s.io",
+    "policy",
+    "autoscaling.karmada.io",
+    "networking.karmada.io",
+    "multicluster.x-k8s.io",
     "discovery.k8s.io",
 ];
 const POLICIES: [&str; 3] = ["propagationpolicies", "overridepolicies", "federatedresourcequotas"];
-const SEEN_GROUPS: [&str; 6] =
-    ["policy.karmada.io", "work.karmada.io", "cluster.karmada.io", "apiextensions.k8s.io", "storage.k8s.io", "config.karmada.io"];
+const SEEN_GROUPS: [&str; 6] = [
+    "policy.karmada.io",
+    "work.karmada.io",
+    "cluster.karmada.io",
+    "apiextensions.k8s.io",
+    "storage.k8s.io",
+    "config.karmada.io",
+];
 
 /// The rules of a built-in role; `None` when it is not one.
 pub fn builtin(role: &str) -> Option<Value> {

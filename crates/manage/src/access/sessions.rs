@@ -35,14 +35,19 @@ async fn key(root: &Endpoint) -> Result<Vec<u8>, Status> {
         None => root.ensure(&secrets, Some(NAMESPACE), &wanted).await?,
     };
     let text = stored["data"]["key"].as_str().unwrap_or_default();
-    base64::engine::general_purpose::STANDARD.decode(text).ok().filter(|key| key.len() >= 32).ok_or_else(|| Status::internal("the session key is damaged"))
+    base64::engine::general_purpose::STANDARD
+        .decode(text)
+        .ok()
+        .filter(|key| key.len() >= 32)
+        .ok_or_else(|| Status::internal("the session key is damaged"))
 }
 
 /// A token for who knows the password; `root` is the hub's own way into `root`.
 pub async fn open(root: &Endpoint, account: &str, password: &str, now: jiff::Timestamp) -> Result<String, Status> {
     let identity = accounts::login(root, account, password).await?;
     let claims = Claims { iss: ISSUER.into(), sub: identity.user, uid: identity.uid, exp: now.as_second() + LASTS };
-    jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &EncodingKey::from_secret(&key(root).await?)).map_err(Status::internal)
+    jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &EncodingKey::from_secret(&key(root).await?))
+        .map_err(Status::internal)
 }
 
 /// Who a token stands for now; `None` when it is not one of ours or no longer good.
@@ -51,7 +56,9 @@ pub async fn identify(root: &Endpoint, token: &str, now: jiff::Timestamp) -> Res
     rules.set_issuer(&[ISSUER]);
     // Against the hub's own clock, below.
     rules.validate_exp = false;
-    let Ok(data) = jsonwebtoken::decode::<Claims>(token, &DecodingKey::from_secret(&key(root).await?), &rules) else { return Ok(None) };
+    let Ok(data) = jsonwebtoken::decode::<Claims>(token, &DecodingKey::from_secret(&key(root).await?), &rules) else {
+        return Ok(None);
+    };
     if data.claims.exp <= now.as_second() {
         return Ok(None);
     }

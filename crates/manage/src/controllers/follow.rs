@@ -42,8 +42,17 @@ pub async fn run(core: Arc<Core>, members: Arc<dyn MemberResolver>, stop: Cancel
                         && let Ok(endpoint) = way(&core, &name).await
                     {
                         let token = stop.child_token();
-                        core.index.follow(Source { name: name.clone(), endpoint: endpoint.clone(), hidden: true }, Resources::All);
-                        tokio::spawn(follow_members(core.clone(), name.clone(), endpoint, members.clone(), token.clone()));
+                        core.index.follow(
+                            Source { name: name.clone(), endpoint: endpoint.clone(), hidden: true },
+                            Resources::All,
+                        );
+                        tokio::spawn(follow_members(
+                            core.clone(),
+                            name.clone(),
+                            endpoint,
+                            members.clone(),
+                            token.clone(),
+                        ));
                         followed.insert(name, Followed { stop: token });
                     }
                 }
@@ -59,11 +68,26 @@ pub async fn run(core: Arc<Core>, members: Arc<dyn MemberResolver>, stop: Cancel
 
 /// Instances that are to be found: those of this hub, and external ones.
 async fn wanted(core: &Core) -> Result<Vec<String>, Status> {
-    let objects = core.own_endpoint("root").list(&INSTANCE.gvr(), None, "").await.map(|list| list.items).unwrap_or_default();
-    let marked = |object: &Value| ["labels", "annotations"].iter().any(|part| object["metadata"][*part].get(SIMULATED).is_some());
-    let simulated: Vec<&str> = objects.iter().filter(|object| marked(object)).filter_map(|object| object["metadata"]["name"].as_str()).collect();
-    let hosted = core.hub.instances().into_iter().map(|instance| instance.name.to_string()).filter(|name| name != "root" && !simulated.contains(&name.as_str()));
-    let external = objects.iter().filter(|object| object["spec"]["type"] == "External").filter_map(|object| object["metadata"]["name"].as_str().map(ToOwned::to_owned));
+    let objects =
+        core.own_endpoint("root").list(&INSTANCE.gvr(), None, "").await.map(|list| list.items).unwrap_or_default();
+    let marked = |object: &Value| {
+        ["labels", "annotations"].iter().any(|part| object["metadata"][*part].get(SIMULATED).is_some())
+    };
+    let simulated: Vec<&str> = objects
+        .iter()
+        .filter(|object| marked(object))
+        .filter_map(|object| object["metadata"]["name"].as_str())
+        .collect();
+    let hosted = core
+        .hub
+        .instances()
+        .into_iter()
+        .map(|instance| instance.name.to_string())
+        .filter(|name| name != "root" && !simulated.contains(&name.as_str()));
+    let external = objects
+        .iter()
+        .filter(|object| object["spec"]["type"] == "External")
+        .filter_map(|object| object["metadata"]["name"].as_str().map(ToOwned::to_owned));
     Ok(hosted.chain(external).collect())
 }
 
@@ -86,7 +110,13 @@ async fn forget(core: &Core, instance: &str) {
 }
 
 /// Follows the members of an instance until `stop`.
-async fn follow_members(core: Arc<Core>, instance: String, endpoint: Endpoint, members: Arc<dyn MemberResolver>, stop: CancellationToken) {
+async fn follow_members(
+    core: Arc<Core>,
+    instance: String,
+    endpoint: Endpoint,
+    members: Arc<dyn MemberResolver>,
+    stop: CancellationToken,
+) {
     let queue: Queue<String> = Queue::default();
     let keys = queue.clone();
     let informer = Informer::start(endpoint.clone(), CLUSTER.gvr(), Selection::default(), move |change: Change| {
@@ -108,7 +138,9 @@ async fn follow_members(core: Arc<Core>, instance: String, endpoint: Endpoint, m
             // Only what leads to the member: its status changes all the time.
             let spec = &cluster["spec"];
             let secret = match (spec["secretRef"]["namespace"].as_str(), spec["secretRef"]["name"].as_str()) {
-                (Some(namespace), Some(secret)) => endpoint.get_opt(&Gvr::new("", "v1", "secrets"), Some(namespace), secret).await?,
+                (Some(namespace), Some(secret)) => {
+                    endpoint.get_opt(&Gvr::new("", "v1", "secrets"), Some(namespace), secret).await?
+                }
                 _ => None,
             };
             let revision = secret.as_ref().map(|secret| secret["metadata"]["resourceVersion"].clone());

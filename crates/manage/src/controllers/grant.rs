@@ -25,7 +25,9 @@ pub async fn run(core: Arc<Core>, stop: CancellationToken) {
         .iter()
         .map(|kind| {
             let queue = queue.clone();
-            Informer::start(root.clone(), kind.gvr(), Selection::default(), move |_: Change| queue.add_after((), GATHER))
+            Informer::start(root.clone(), kind.gvr(), Selection::default(), move |_: Change| {
+                queue.add_after((), GATHER)
+            })
         })
         .collect();
     queue.add(());
@@ -43,7 +45,13 @@ async fn reconcile(core: &Core) -> Result<Option<Duration>, Status> {
         grants: root.list(&GRANT.gvr(), None, "").await?.items,
         roles: root.list(&ACCESS_ROLE.gvr(), None, "").await?.items,
         workspaces: root.list(&WORKSPACE.gvr(), None, "").await?.items,
-        instances: core.hub.instances().iter().map(|instance| instance.name.to_string()).filter(|name| name != "root").collect(),
+        instances: core
+            .hub
+            .instances()
+            .iter()
+            .map(|instance| instance.name.to_string())
+            .filter(|name| name != "root")
+            .collect(),
     };
     let mut failed = None;
     for (instance, wanted) in grants::plan(&known) {

@@ -43,5 +43,9 @@ pub async fn start(manage: &Manage, members: Arc<dyn MemberResolver>, stop: Canc
 }
 
 async fn lead_work(core: Arc<Core>, stop: CancellationToken) {
-    tokio::join!(statistics::run(core.clone(), stop.clone()), grant::run(core.clone(), stop.clone()), external::run(core, stop));
+    tokio::join!(
+        statistics::run(core.clone(), stop.clone()),
+        grant::run(core.clone(), stop.clone()),
+        external::run(core, stop)
+    );
 }

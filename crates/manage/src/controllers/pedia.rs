@@ -17,7 +17,8 @@ use crate::external;
 use crate::kinds::{Kind, kind};
 
 static CLUSTER: Kind = kind("cluster.clusterpedia.io", "v1alpha2", "pediaclusters", "PediaCluster", false);
-static SHARED: Kind = kind("cluster.clusterpedia.io", "v1alpha2", "clustersyncresources", "ClusterSyncResources", false);
+static SHARED: Kind =
+    kind("cluster.clusterpedia.io", "v1alpha2", "clustersyncresources", "ClusterSyncResources", false);
 
 /// How often a cluster is asked whether it is well.
 const PERIOD: Duration = Duration::from_secs(30);
@@ -66,7 +67,10 @@ async fn tend(core: &Core, known: &Mutex<HashMap<String, Value>>, name: &str) ->
     if let Ok((endpoint, _)) = &answer
         && known.lock().get(name) != Some(&print)
     {
-        core.index.follow(Source { name: source, endpoint: endpoint.clone(), hidden: false }, wanted(&object["spec"], &shared["spec"]));
+        core.index.follow(
+            Source { name: source, endpoint: endpoint.clone(), hidden: false },
+            wanted(&object["spec"], &shared["spec"]),
+        );
         known.lock().insert(name.to_owned(), print);
     }
     tell(core, name, &object, &answer).await?;
@@ -78,7 +82,11 @@ async fn way(object: &Value) -> Result<Endpoint, Status> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let spec = &object["spec"];
     if spec["kubeconfig"].as_str().is_some_and(|text| !text.is_empty()) {
-        return Endpoint::remote(name, external::config(&json!({"data": {"kubeconfig": spec["kubeconfig"]}}), "kubeconfig").await?, AGENT);
+        return Endpoint::remote(
+            name,
+            external::config(&json!({"data": {"kubeconfig": spec["kubeconfig"]}}), "kubeconfig").await?,
+            AGENT,
+        );
     }
     let text = |key: &str| {
         let bytes = base64::engine::general_purpose::STANDARD.decode(spec[key].as_str()?).ok()?;
@@ -109,26 +117,32 @@ fn wanted(spec: &Value, shared: &Value) -> Resources {
     if spec["syncAllCustomResources"] == true { Resources::All } else { Resources::Only(names) }
 }
 
-async fn tell(core: &Core, name: &str, object: &Value, answer: &Result<(Endpoint, Value), Status>) -> Result<(), Status> {
+async fn tell(
+    core: &Core,
+    name: &str,
+    object: &Value,
+    answer: &Result<(Endpoint, Value), Status>,
+) -> Result<(), Status> {
     let (word, message, version) = match answer {
         Ok((_, version)) => ("True", String::new(), version.clone()),
         Err(status) => ("False", status.message.clone(), object["status"]["version"].clone()),
     };
-    let old = object["status"]["conditions"].as_array().and_then(|list| list.iter().find(|condition| condition["type"] == "Ready"));
+    let old = object["status"]["conditions"]
+        .as_array()
+        .and_then(|list| list.iter().find(|condition| condition["type"] == "Ready"));
     if old.is_some_and(|old| old["status"] == word && old["message"] == message.as_str()) {
         return Ok(());
     }
     let now = time::format(core.hub.now());
-    let condition = |ty: &str, good: &str, bad: &str| {
-        json!({"type": ty, "status": word, "reason": if word == "True" { good } else { bad }, "message": message, "lastTransitionTime": now})
-    };
+    let condition = |ty: &str, good: &str, bad: &str| json!({"type": ty, "status": word, "reason": if word == "True" { good } else { bad }, "message": message, "lastTransitionTime": now});
     let conditions = [
         condition("Validated", "Validated", "InvalidConfig"),
         condition("SynchroRunning", "Running", "Pending"),
         condition("ClusterHealthy", "Healthy", "NotReachable"),
         condition("Ready", "Ready", "NotReady"),
     ];
-    let status = json!({"status": {"apiserver": object["spec"]["apiserver"], "version": version, "conditions": conditions}});
+    let status =
+        json!({"status": {"apiserver": object["spec"]["apiserver"], "version": version, "conditions": conditions}});
     match core.own_endpoint("root").patch(&CLUSTER.gvr(), None, name, "status", Patch::Merge, &status).await {
         Err(status) if status.code != 404 => Err(status),
         _ => Ok(()),
@@ -144,7 +158,8 @@ mod tests {
         let spec = json!({"syncResources": [{"group": "apps", "resources": ["deployments", "daemonsets"]}]});
         let shared = json!({"syncResources": [{"group": "", "resources": ["pods"]}]});
         let Resources::Only(names) = wanted(&spec, &shared) else { panic!("a list") };
-        let shown: Vec<String> = names.iter().map(|name| format!("{}/{}", name.group.as_deref().unwrap_or("*"), name.resource)).collect();
+        let shown: Vec<String> =
+            names.iter().map(|name| format!("{}/{}", name.group.as_deref().unwrap_or("*"), name.resource)).collect();
         assert_eq!(shown, ["apps/deployments", "apps/daemonsets", "/pods"]);
         assert!(matches!(wanted(&json!({"syncAllCustomResources": true}), &Value::Null), Resources::All));
     }

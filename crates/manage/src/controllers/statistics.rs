@@ -39,7 +39,12 @@ pub async fn run(core: Arc<Core>, stop: CancellationToken) {
                     }
                 }
                 // Too many at once: any of them may have counted.
-                Err(RecvError::Lagged(_)) => known.index.known_sources().iter().filter_map(|name| name.split('/').next()).for_each(|name| keys.add_after(name.to_owned(), GATHER)),
+                Err(RecvError::Lagged(_)) => known
+                    .index
+                    .known_sources()
+                    .iter()
+                    .filter_map(|name| name.split('/').next())
+                    .for_each(|name| keys.add_after(name.to_owned(), GATHER)),
                 Err(RecvError::Closed) => return,
             }
         }
@@ -66,7 +71,11 @@ async fn tell(core: &Core, instance: &str) -> Result<Option<Duration>, Status> {
     let root = core.own_endpoint("root");
     let Some(object) = root.get_opt(&INSTANCE.gvr(), None, instance).await? else { return Ok(None) };
     let clusters = core.index.query(&Query::of(instance, &CLUSTER.group, &CLUSTER.resource), &Everything).await?;
-    let mut pods = Query { sources: vec![format!("{instance}/*")], resources: vec![ResourceName::new("", "pods")], ..Query::default() };
+    let mut pods = Query {
+        sources: vec![format!("{instance}/*")],
+        resources: vec![ResourceName::new("", "pods")],
+        ..Query::default()
+    };
     let all = total(core, &pods).await?;
     pods.fields = FieldSelector::exactly("status.phase", "Running");
     let running = total(core, &pods).await?;
@@ -83,7 +92,8 @@ async fn tell(core: &Core, instance: &str) -> Result<Option<Duration>, Status> {
             change[key] = Value::Null;
         }
     }
-    root.patch(&INSTANCE.gvr(), None, instance, "status", Patch::Merge, &json!({"status": {"statistics": change}})).await?;
+    root.patch(&INSTANCE.gvr(), None, instance, "status", Patch::Merge, &json!({"status": {"statistics": change}}))
+        .await?;
     Ok(None)
 }
 
@@ -97,7 +107,8 @@ fn count(clusters: &[Value], pods: u64, running: u64) -> Value {
         let conditions = cluster["status"]["conditions"].as_array();
         conditions.into_iter().flatten().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
     });
-    let nodes = |key: &str| clusters.iter().filter_map(|cluster| cluster["status"]["nodeSummary"][key].as_u64()).sum::<u64>();
+    let nodes =
+        |key: &str| clusters.iter().filter_map(|cluster| cluster["status"]["nodeSummary"][key].as_u64()).sum::<u64>();
     let mut out = Map::new();
     let numbers = [
         ("clusters", clusters.len() as u64),
@@ -110,9 +121,16 @@ fn count(clusters: &[Value], pods: u64, running: u64) -> Value {
     for (key, number) in numbers.into_iter().filter(|(_, number)| *number > 0) {
         out.insert(key.into(), number.into());
     }
-    let amounts = [("cpuCapacity", "allocatable", "cpu"), ("cpuAllocated", "allocated", "cpu"), ("memoryCapacity", "allocatable", "memory"), ("memoryAllocated", "allocated", "memory")];
+    let amounts = [
+        ("cpuCapacity", "allocatable", "cpu"),
+        ("cpuAllocated", "allocated", "cpu"),
+        ("memoryCapacity", "allocatable", "memory"),
+        ("memoryAllocated", "allocated", "memory"),
+    ];
     for (key, part, resource) in amounts {
-        let found = clusters.iter().filter_map(|cluster| Quantity::parse(cluster["status"]["resourceSummary"][part][resource].as_str()?).ok());
+        let found = clusters
+            .iter()
+            .filter_map(|cluster| Quantity::parse(cluster["status"]["resourceSummary"][part][resource].as_str()?).ok());
         let sum: Quantity = found.sum();
         if !sum.is_zero() {
             out.insert(key.into(), sum.to_string().into());

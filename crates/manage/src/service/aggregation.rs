@@ -15,8 +15,11 @@ pub async fn call(ctx: &Ctx, method: &str, input: &Value) -> Result<Value, Statu
     let namespaced = method == "CreateAggregationResource";
     let namespace = if namespaced { Some(ask.segment("namespace")?) } else { None };
     // The contract spells the fields so.
-    let (policies, overrides) =
-        if namespaced { (("popagrationpolicies", &POLICY), ("overridepolicies", &OVERRIDE)) } else { (("clusterpopagrationpolicies", &CLUSTER_POLICY), ("clusteroverridepolicies", &CLUSTER_OVERRIDE)) };
+    let (policies, overrides) = if namespaced {
+        (("popagrationpolicies", &POLICY), ("overridepolicies", &OVERRIDE))
+    } else {
+        (("clusterpopagrationpolicies", &CLUSTER_POLICY), ("clusteroverridepolicies", &CLUSTER_OVERRIDE))
+    };
     let data = &input["data"];
     let mut plan: Vec<(Kind, Value)> = Vec::new();
     for (key, kind) in [policies, overrides] {
@@ -33,7 +36,10 @@ pub async fn call(ctx: &Ctx, method: &str, input: &Value) -> Result<Value, Statu
         for key in ["version", "resource"] {
             ask::segment(key, word(key))?;
         }
-        plan.push((Kind::of(word("group"), word("version"), word("resource"), namespaced), placed(ask::object(text)?, namespace)));
+        plan.push((
+            Kind::of(word("group"), word("version"), word("resource"), namespaced),
+            placed(ask::object(text)?, namespace),
+        ));
     }
     make(&ctx.endpoint(instance).await?, namespace, &plan).await?;
     Ok(data.clone())

@@ -47,7 +47,8 @@ async fn all(ctx: &Ctx, input: &Value) -> Result<Vec<Value>, Status> {
 async fn candidates(ctx: &Ctx, method: &MethodDescriptor, input: &Value) -> Result<Value, Status> {
     let except = Ask(input).text("instance");
     let visible = visible_instances(ctx).await?;
-    let names = visible.iter().filter_map(|instance| instance["metadata"]["name"].as_str()).filter(|name| *name != except);
+    let names =
+        visible.iter().filter_map(|instance| instance["metadata"]["name"].as_str()).filter(|name| *name != except);
     let mut query = list::query(&CLUSTER, "", input)?;
     query.sources = names.map(ToOwned::to_owned).collect();
     if query.sources.is_empty() {
@@ -59,7 +60,9 @@ async fn candidates(ctx: &Ctx, method: &MethodDescriptor, input: &Value) -> Resu
 async fn page(ctx: &Ctx, method: &MethodDescriptor, query: &Query, input: &Value) -> Result<Value, Status> {
     let found = ctx.core.index.query(query, &*ctx.rights()).await?;
     let ask = Ask(input);
-    let same = |key: &str, own: &Value| ask.text(key).is_empty() || own.as_str().is_some_and(|text| text.eq_ignore_ascii_case(ask.text(key)));
+    let same = |key: &str, own: &Value| {
+        ask.text(key).is_empty() || own.as_str().is_some_and(|text| text.eq_ignore_ascii_case(ask.text(key)))
+    };
     let fits = |cluster: &Value| {
         same("region", &cluster["spec"]["region"])
             && same("zone", &cluster["spec"]["zone"])
@@ -67,7 +70,8 @@ async fn page(ctx: &Ctx, method: &MethodDescriptor, query: &Query, input: &Value
             && same("phase", &cluster["status"]["phase"])
             && same("kubernetesVersion", &cluster["status"]["kubernetesVersion"])
     };
-    let clusters: Vec<Value> = found.items.iter().map(|item| shaped(item.tree(), &item.shelf.key.source)).filter(fits).collect();
+    let clusters: Vec<Value> =
+        found.items.iter().map(|item| shaped(item.tree(), &item.shelf.key.source)).filter(fits).collect();
     let mut paging = Paging::of(input);
     if input["allCluster"] == true {
         paging = Paging::of(&json!({"pageSize": -1}));
@@ -86,7 +90,8 @@ fn zone(spec: &Value) -> Value {
 /// Adds what the message shows beyond the object.
 fn shaped(mut cluster: Value, instance: &str) -> Value {
     let conditions = cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    let ready = conditions.iter().find(|condition| condition["type"] == "Ready").map(|condition| condition["status"].clone());
+    let ready =
+        conditions.iter().find(|condition| condition["type"] == "Ready").map(|condition| condition["status"].clone());
     let phase = match ready.as_ref().and_then(Value::as_str) {
         _ if !cluster["metadata"]["deletionTimestamp"].is_null() => "DELETING",
         Some("True") => "RUNNING",
@@ -161,7 +166,12 @@ async fn update(ctx: &Ctx, method: &MethodDescriptor, input: &Value) -> Result<V
     }
     // Taints the hub itself keeps stay whatever is asked.
     let own = [taint::NOT_READY, taint::UNREACHABLE];
-    let kept = present["spec"]["taints"].as_array().into_iter().flatten().filter(|taint| own.iter().any(|key| taint["key"] == *key)).cloned();
+    let kept = present["spec"]["taints"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|taint| own.iter().any(|key| taint["key"] == *key))
+        .cloned();
     let asked = taints(&given["spec"]["taints"]).as_array().cloned().unwrap_or_default();
     let asked = asked.into_iter().filter(|taint| !own.iter().any(|key| taint["key"] == *key));
     let taints: Vec<Value> = kept.chain(asked).collect();

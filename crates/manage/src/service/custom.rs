@@ -16,12 +16,17 @@ use crate::pour::pour;
 /// Runs one of the methods whose kind is in the request.
 pub async fn call(ctx: &Ctx, name: &str, method: &MethodDescriptor, input: &Value) -> Result<Value, Status> {
     let ask = Ask(input);
-    let kind = Kind::of(ask.segment("group")?, ask.segment("version")?, ask.segment("resource")?, !name.contains("Cluster"));
+    let kind =
+        Kind::of(ask.segment("group")?, ask.segment("version")?, ask.segment("resource")?, !name.contains("Cluster"));
     match name.trim_end_matches("JSON") {
         "ListCustomResources" | "ListClusterCustomResources" => list(ctx, &kind, method, input).await,
         "GetCustomResource" | "GetClusterCustomResource" => {
             let object = read(ctx, &kind, input).await?;
-            if name.ends_with("JSON") { Ok(wrap(method, &object)) } else { flat(ctx, &kind, input, object, method).await }
+            if name.ends_with("JSON") {
+                Ok(wrap(method, &object))
+            } else {
+                flat(ctx, &kind, input, object, method).await
+            }
         }
         "CreateCustomResource" | "CreateClusterCustomResource" => object::create(ctx, &kind, method, input).await,
         "UpdateCustomResource" | "UpdateClusterCustomResource" => object::update(ctx, &kind, method, input).await,
@@ -46,11 +51,18 @@ fn raised(mut object: Value) -> Value {
         object[key] = meta[key].clone();
     }
     let told = |key: &str| meta["annotations"][key].as_str().map(ToOwned::to_owned);
-    object["propagationpolicies"] = told(atoll_api::words::annotation::POLICY_NAME).into_iter().collect::<Vec<_>>().into();
+    object["propagationpolicies"] =
+        told(atoll_api::words::annotation::POLICY_NAME).into_iter().collect::<Vec<_>>().into();
     object
 }
 
-async fn flat(ctx: &Ctx, kind: &Kind, input: &Value, object: Value, method: &MethodDescriptor) -> Result<Value, Status> {
+async fn flat(
+    ctx: &Ctx,
+    kind: &Kind,
+    input: &Value,
+    object: Value,
+    method: &MethodDescriptor,
+) -> Result<Value, Status> {
     let shaped = list::shaped(ctx, kind, Ask(input).segment("instance")?, vec![object]).await?;
     let object = shaped.into_iter().next().unwrap_or_default();
     Ok(pour(&raised(object), &method.output()))
@@ -78,7 +90,8 @@ async fn patch(ctx: &Ctx, kind: &Kind, input: &Value) -> Result<Value, Status> {
         "PATCH_TYPE_APPLY" => Patch::Apply { manager: crate::context::AGENT, force: true },
         _ => Patch::Merge,
     };
-    let change: Value = serde_saphyr::from_str(ask.text("data")).map_err(|error| Status::bad_request(format!("data: {error}")))?;
+    let change: Value =
+        serde_saphyr::from_str(ask.text("data")).map_err(|error| Status::bad_request(format!("data: {error}")))?;
     let sub = input["subResources"].get(0).and_then(Value::as_str).unwrap_or_default();
     if !sub.is_empty() {
         ask::segment("subResources", sub)?;

@@ -20,7 +20,13 @@ pub async fn list(ctx: &Ctx, method: &MethodDescriptor, input: &Value) -> Result
     let query = list::query(&EVENT, instance, &asked)?;
     let page = ctx.core.index.query(&query, &*ctx.rights()).await?;
     let name = [ask.text("kindName"), ask.text("name")].into_iter().find(|text| !text.is_empty()).unwrap_or_default();
-    let types: Vec<&str> = input["type"].as_array().into_iter().flatten().filter_map(Value::as_str).filter(|word| !word.ends_with("UNSPECIFIED")).collect();
+    let types: Vec<&str> = input["type"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .filter(|word| !word.ends_with("UNSPECIFIED"))
+        .collect();
     let kind = ask.text("kind");
     let wanted = |event: &Value| {
         let about = &event["involvedObject"];

@@ -14,7 +14,10 @@ use super::list::{self, Paging};
 use super::{settings, wrap};
 use crate::ask::{self, Ask};
 use crate::context::Ctx;
-use crate::kinds::{CLUSTER, CLUSTER_OVERRIDE, CLUSTER_POLICY, CONFIG_MAP, DEPLOYMENT, INSTANCE, NAMESPACE, OVERRIDE, POLICY, SECRET, SERVICE};
+use crate::kinds::{
+    CLUSTER, CLUSTER_OVERRIDE, CLUSTER_POLICY, CONFIG_MAP, DEPLOYMENT, INSTANCE, NAMESPACE, OVERRIDE, POLICY, SECRET,
+    SERVICE,
+};
 use crate::transcode::status::precondition;
 
 /// Where people read and write another name for an instance.
@@ -73,7 +76,11 @@ async fn list(ctx: &Ctx, method: &MethodDescriptor, input: &Value) -> Result<Val
     let ask = Ask(input);
     let part = ask.text("name");
     let mut found = visible_instances(ctx).await?;
-    found.retain(|object| ["/metadata/name", "/spec/alias"].iter().any(|path| object.pointer(path).and_then(Value::as_str).is_some_and(|text| text.contains(part))));
+    found.retain(|object| {
+        ["/metadata/name", "/spec/alias"]
+            .iter()
+            .any(|path| object.pointer(path).and_then(Value::as_str).is_some_and(|text| text.contains(part)))
+    });
     let key = |object: &Value| match ask.text("sortBy") {
         "field_name" => object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
         _ => object["metadata"]["creationTimestamp"].as_str().unwrap_or_default().to_owned(),
@@ -106,10 +113,12 @@ async fn create(ctx: &Ctx, method: &MethodDescriptor, input: &Value) -> Result<V
         return Err(Status::bad_request(format!("name {name:?}: {why}")));
     }
     let secret = &data["spec"]["hostCluster"]["secretRef"];
-    let mut spec = json!({"type": "Hosted", "alias": data["metadata"]["annotations"][ALIAS].as_str().unwrap_or_default()});
+    let mut spec =
+        json!({"type": "Hosted", "alias": data["metadata"]["annotations"][ALIAS].as_str().unwrap_or_default()});
     if secret["name"].as_str().is_some_and(|name| !name.is_empty()) {
         spec["type"] = "External".into();
-        spec["kubeconfigSecretRef"] = json!({"namespace": secret["namespace"], "name": secret["name"], "key": "kubeconfig"});
+        spec["kubeconfigSecretRef"] =
+            json!({"namespace": secret["namespace"], "name": secret["name"], "key": "kubeconfig"});
     }
     let object = json!({
         "kind": "Instance", "apiVersion": INSTANCE.api_version(), "spec": spec,
@@ -144,7 +153,10 @@ async fn update(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
     if let Some(version) = data["metadata"]["resourceVersion"].as_str().filter(|text| !text.is_empty()) {
         change["metadata"]["resourceVersion"] = version.into();
     }
-    let own: Map<String, Value> = ["alias", "limits", "deletionProtection", "paused"].iter().filter_map(|key| Some(((*key).to_owned(), data["spec"].get(key)?.clone()))).collect();
+    let own: Map<String, Value> = ["alias", "limits", "deletionProtection", "paused"]
+        .iter()
+        .filter_map(|key| Some(((*key).to_owned(), data["spec"].get(key)?.clone())))
+        .collect();
     change["spec"] = own.into();
     if let Some(alias) = data["metadata"]["annotations"][ALIAS].as_str() {
         change["spec"]["alias"] = alias.into();
@@ -163,9 +175,13 @@ async fn delete(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
     let forced = object["metadata"]["annotations"][FORCE] == "true";
     let joined = list::count(ctx, &CLUSTER, name).await?;
     if joined > 0 && !forced {
-        return Err(precondition(format!("{joined} clusters are joined to instance {name}; remove them first, or set the annotation {FORCE}")));
+        return Err(precondition(format!(
+            "{joined} clusters are joined to instance {name}; remove them first, or set the annotation {FORCE}"
+        )));
     }
-    ctx.root().delete(&INSTANCE.gvr(), None, name, &json!({"preconditions": {"uid": object["metadata"]["uid"]}})).await?;
+    ctx.root()
+        .delete(&INSTANCE.gvr(), None, name, &json!({"preconditions": {"uid": object["metadata"]["uid"]}}))
+        .await?;
     Ok(json!({}))
 }
 
@@ -222,7 +238,11 @@ async fn summary(ctx: &Ctx, name: &str, statistics: &Value) -> Result<Value, Sta
 }
 
 fn present(entries: [(&str, &Value); 2]) -> Value {
-    entries.into_iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| (key.to_owned(), value.clone())).collect()
+    entries
+        .into_iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect()
 }
 
 /// A kubeconfig for an administrator of an instance, for a while. Only who may make such an account gets one.
@@ -230,7 +250,9 @@ async fn kubeconfig(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
     const ACCOUNT: &str = "atoll-admin";
     let name = Ask(input).segment("instance")?;
     let hub = &ctx.core.hub;
-    let instance = hub.instance(name).ok_or_else(|| precondition("the kubeconfig of an external instance is given out by its owner"))?;
+    let instance = hub
+        .instance(name)
+        .ok_or_else(|| precondition("the kubeconfig of an external instance is given out by its owner"))?;
     let endpoint = ctx.endpoint(name).await?;
     let namespace = "kube-system";
     let account = json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": ACCOUNT}});
@@ -243,11 +265,23 @@ async fn kubeconfig(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
     endpoint.ensure(&Gvr::new("rbac.authorization.k8s.io", "v1", "clusterrolebindings"), None, &binding).await?;
     let seconds = Ask(input).number("expirationSeconds").clamp(600, 365 * 24 * 3600);
     let request = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {"expirationSeconds": seconds}});
-    let answer = endpoint.create_sub(&Gvr::new("", "v1", "serviceaccounts"), Some(namespace), ACCOUNT, "token", &request).await?;
+    let answer = endpoint
+        .create_sub(&Gvr::new("", "v1", "serviceaccounts"), Some(namespace), ACCOUNT, "token", &request)
+        .await?;
     let token = answer["status"]["token"].as_str().unwrap_or_default().to_owned();
     let mut config = Kubeconfig::new();
     let ca_pem = Some(hub.keys().own().serving.cert_pem());
-    config.add(name, &Access { server: hub.url(&instance), ca_pem, insecure: false, tls_server_name: None, auth: Auth::Token(token), namespace: None });
+    config.add(
+        name,
+        &Access {
+            server: hub.url(&instance),
+            ca_pem,
+            insecure: false,
+            tls_server_name: None,
+            auth: Auth::Token(token),
+            namespace: None,
+        },
+    );
     config.set_current(name);
     Ok(json!({"kubeConfigString": config.to_yaml().map_err(Status::internal)?, "instance": name}))
 }

@@ -1,8 +1,8 @@
 //! Lists from the index, page by page.
 
 use atoll_index::{Column, Everything, Item, OwnerOf, Query, ResourceName, Sort};
-use atoll_meta::selector::{FieldSelector, LabelSelector};
 use atoll_meta::Status;
+use atoll_meta::selector::{FieldSelector, LabelSelector};
 use prost_reflect::{Kind as FieldKind, MessageDescriptor, MethodDescriptor};
 use serde_json::{Map, Value, json};
 
@@ -64,8 +64,13 @@ pub fn source(input: &Value) -> Result<String, Status> {
 pub fn query(kind: &Kind, source: &str, input: &Value) -> Result<Query, Status> {
     let ask = Ask(input);
     let selector = |error: atoll_meta::selector::SelectorError| Status::bad_request(error.to_string());
-    let namespaces: Vec<String> = if kind.namespaced { ask.segment_opt("namespace")?.map(ToOwned::to_owned).into_iter().collect() } else { Vec::new() };
-    let fuzzy = ["name", "fuzzyName"].iter().map(|key| ask.text(key).to_owned()).filter(|text| !text.is_empty()).collect();
+    let namespaces: Vec<String> = if kind.namespaced {
+        ask.segment_opt("namespace")?.map(ToOwned::to_owned).into_iter().collect()
+    } else {
+        Vec::new()
+    };
+    let fuzzy =
+        ["name", "fuzzyName"].iter().map(|key| ask.text(key).to_owned()).filter(|text| !text.is_empty()).collect();
     Ok(Query {
         sources: vec![source.to_owned()],
         resources: vec![ResourceName::new(&kind.group, &kind.resource)],
@@ -101,7 +106,14 @@ pub async fn list(ctx: &Ctx, kind: &Kind, method: &MethodDescriptor, input: &Val
         paging.cut(trees(ctx, kind, &source, &query, input).await?)
     } else {
         let rights = ctx.rights();
-        let total = ctx.core.index.count(&query, &*rights).await?.iter().map(|(_, count)| usize::try_from(*count).unwrap_or_default()).sum();
+        let total = ctx
+            .core
+            .index
+            .count(&query, &*rights)
+            .await?
+            .iter()
+            .map(|(_, count)| usize::try_from(*count).unwrap_or_default())
+            .sum();
         query.offset = paging.offset();
         query.limit = paging.size;
         let page = ctx.core.index.query(&query, &*rights).await?;
@@ -122,7 +134,10 @@ async fn trees(ctx: &Ctx, kind: &Kind, source: &str, query: &Query, input: &Valu
         let namespace = query.namespaces.first().map(String::as_str);
         let list = ctx.endpoint(source).await?.list(&kind.gvr(), namespace, "").await?;
         let part = Ask(input).text("name").to_owned();
-        list.items.into_iter().filter(|tree| tree["metadata"]["name"].as_str().is_some_and(|name| name.contains(&part))).collect()
+        list.items
+            .into_iter()
+            .filter(|tree| tree["metadata"]["name"].as_str().is_some_and(|name| name.contains(&part)))
+            .collect()
     };
     shaped(ctx, kind, source, found).await
 }
@@ -166,7 +181,9 @@ async fn relate(ctx: &Ctx, kind: &Kind, source: &str, input: &Value, query: &mut
     }
     if of == "Service" {
         let Some(service) = find(ctx, &SERVICE, source, ask.text("namespace"), name).await? else { return Ok(false) };
-        let Some(selector) = service["spec"]["selector"].as_object().filter(|selector| !selector.is_empty()) else { return Ok(false) };
+        let Some(selector) = service["spec"]["selector"].as_object().filter(|selector| !selector.is_empty()) else {
+            return Ok(false);
+        };
         query.labels = LabelSelector::from_labels(selector).map_err(|error| Status::bad_request(error.to_string()))?;
         return Ok(true);
     }
@@ -179,7 +196,12 @@ async fn relate(ctx: &Ctx, kind: &Kind, source: &str, input: &Value, query: &mut
         _ => return Err(Status::bad_request(format!("kind: {of:?} has no pods"))),
     };
     // A CronJob's pod of the same name as a Deployment's is not the Deployment's: owners go by uid.
-    query.owner = Some(OwnerOf { name: Some(name.to_owned()), resource: Some(ResourceName::new(group, resource)), generations, uid: None });
+    query.owner = Some(OwnerOf {
+        name: Some(name.to_owned()),
+        resource: Some(ResourceName::new(group, resource)),
+        generations,
+        uid: None,
+    });
     Ok(true)
 }
 
@@ -209,7 +231,10 @@ async fn filter(ctx: &Ctx, kind: &Kind, source: &str, input: &Value) -> Result<O
             keeps.push(Box::new(move |tree| used.contains(&kind, tree) == wanted));
         } else {
             let key = if *kind == DEPLOYMENT { "state" } else { "phase" };
-            let fits = move |text: &str| text.eq_ignore_ascii_case(&phase) || text.to_lowercase().ends_with(&format!("_{}", phase.to_lowercase()));
+            let fits = move |text: &str| {
+                text.eq_ignore_ascii_case(&phase)
+                    || text.to_lowercase().ends_with(&format!("_{}", phase.to_lowercase()))
+            };
             keeps.push(Box::new(move |tree| tree["status"][key].as_str().is_some_and(&fits)));
         }
     }
@@ -219,13 +244,19 @@ async fn filter(ctx: &Ctx, kind: &Kind, source: &str, input: &Value) -> Result<O
     }
     let (of, name) = (ask.text("kind"), ask.text("kindName"));
     if *kind == SERVICE && !name.is_empty() {
-        let workload = Kind::named(of).unwrap_or_else(|| Kind::of("apps", "v1", &format!("{}s", of.to_lowercase()), true));
+        let workload =
+            Kind::named(of).unwrap_or_else(|| Kind::of("apps", "v1", &format!("{}s", of.to_lowercase()), true));
         let found = find(ctx, &workload, source, ask.text("namespace"), name).await?.unwrap_or_default();
         let labels = found["spec"]["template"]["metadata"]["labels"].as_object().cloned().unwrap_or_default();
         keeps.push(Box::new(move |tree| selects(tree, &labels)));
     }
     if policy::is_policy(kind) && !of.is_empty() {
-        let target = policy::Target { api_version: ask.text("apiVersion").into(), kind: of.into(), namespace: ask.text("namespace").into(), name: name.into() };
+        let target = policy::Target {
+            api_version: ask.text("apiVersion").into(),
+            kind: of.into(),
+            namespace: ask.text("namespace").into(),
+            name: name.into(),
+        };
         let labels = target.labels(ctx, source).await?;
         keeps.push(Box::new(move |tree| target.selected_by(tree, &labels)));
     }
@@ -245,7 +276,9 @@ async fn filter(ctx: &Ctx, kind: &Kind, source: &str, input: &Value) -> Result<O
 
 fn selects(service: &Value, labels: &Map<String, Value>) -> bool {
     let selector = service["spec"]["selector"].as_object();
-    selector.is_some_and(|selector| !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value)))
+    selector.is_some_and(|selector| {
+        !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+    })
 }
 
 /// Counts objects of a kind in a source, whoever asks.

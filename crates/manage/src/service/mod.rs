@@ -57,14 +57,18 @@ async fn special(ctx: &Ctx, name: &str, method: &MethodDescriptor, input: &Value
         "ListIngressClassForMemberCluster" => summary::ingress_classes(ctx, input).await?,
         "ListCustomResourceDefinitionGroups" => summary::definition_groups(ctx, input).await?,
         "ListJobsByCronJobsName" => workload::jobs_of(ctx, method, input).await?,
-        "PauseDeployment" | "ResumeDeployment" | "RestartDeployment" => workload::deployment(ctx, name, method, input).await?,
+        "PauseDeployment" | "ResumeDeployment" | "RestartDeployment" => {
+            workload::deployment(ctx, name, method, input).await?
+        }
         "PauseCronJob" | "ResumeCronJob" => workload::cron_job(ctx, name, method, input).await?,
         "RestartJob" => workload::restart_job(ctx, method, input).await?,
         "CreateWorkloadService" => workload::service(ctx, input).await?,
         "PromoteMemberClusterDeployment" | "PromoteMemberClusterService" | "PromoteMemberClusterIngress" => {
             promote::promote(ctx, name, input).await?
         }
-        _ if name.contains("CustomResource") && !name.contains("Definition") => custom::call(ctx, name, method, input).await?,
+        _ if name.contains("CustomResource") && !name.contains("Definition") => {
+            custom::call(ctx, name, method, input).await?
+        }
         _ => return Ok(None),
     }))
 }
@@ -86,7 +90,9 @@ async fn generic(ctx: &Ctx, name: &str, method: &MethodDescriptor, input: &Value
 /// Puts an object into the answer of a method: as text, as the answer itself, or as its one field.
 pub fn wrap(method: &MethodDescriptor, object: &Value) -> Value {
     let output = method.output();
-    if let Some(field) = output.get_field_by_name("data").filter(|field| field.kind() == FieldKind::String && !field.is_list()) {
+    if let Some(field) =
+        output.get_field_by_name("data").filter(|field| field.kind() == FieldKind::String && !field.is_list())
+    {
         return json!({field.json_name(): object.to_string()});
     }
     if output.get_field_by_name("metadata").is_some() {

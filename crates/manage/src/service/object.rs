@@ -32,8 +32,15 @@ pub async fn get(ctx: &Ctx, kind: &Kind, method: &MethodDescriptor, input: &Valu
     answer(ctx, kind, instance, method, object).await
 }
 
-async fn answer(ctx: &Ctx, kind: &Kind, instance: &str, method: &MethodDescriptor, mut object: Value) -> Result<Value, Status> {
-    let raw = method.output().get_field_by_name("data").is_some() && method.output().get_field_by_name("metadata").is_none();
+async fn answer(
+    ctx: &Ctx,
+    kind: &Kind,
+    instance: &str,
+    method: &MethodDescriptor,
+    mut object: Value,
+) -> Result<Value, Status> {
+    let raw =
+        method.output().get_field_by_name("data").is_some() && method.output().get_field_by_name("metadata").is_none();
     if raw {
         if let Some(meta) = object["metadata"].as_object_mut() {
             meta.remove("managedFields");
@@ -92,7 +99,13 @@ pub async fn update(ctx: &Ctx, kind: &Kind, method: &MethodDescriptor, input: &V
 }
 
 /// Replaces an object; one that names no resourceVersion replaces whatever there is.
-pub async fn replace(endpoint: &Endpoint, gvr: &Gvr, namespace: Option<&str>, name: &str, mut object: Value) -> Result<Value, Status> {
+pub async fn replace(
+    endpoint: &Endpoint,
+    gvr: &Gvr,
+    namespace: Option<&str>,
+    name: &str,
+    mut object: Value,
+) -> Result<Value, Status> {
     let given = object["metadata"]["resourceVersion"].as_str().is_some_and(|text| !text.is_empty());
     let mut last = Status::internal("not tried");
     for _ in 0..TRIES {
@@ -132,7 +145,8 @@ pub async fn delete(ctx: &Ctx, kind: &Kind, input: &Value) -> Result<Value, Stat
     let endpoint = ctx.endpoint(instance).await?;
     let namespace = namespace(kind, input)?;
     // Only who may delete learns whether it is in use.
-    if policy::is_policy(kind) && ctx.may_in(instance, Verb::Delete, &kind.gvr(), namespace.unwrap_or_default()).await? {
+    if policy::is_policy(kind) && ctx.may_in(instance, Verb::Delete, &kind.gvr(), namespace.unwrap_or_default()).await?
+    {
         policy::refuse_if_used(ctx, kind, instance, namespace.unwrap_or_default(), name).await?;
     }
     // A missing object is told: the caller named it.

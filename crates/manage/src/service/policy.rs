@@ -41,7 +41,10 @@ pub async fn used(ctx: &Ctx, instance: &str) -> Result<Used, Status> {
     let mut used = Used::default();
     let query = Query {
         sources: vec![instance.to_owned()],
-        resources: [&BINDING, &CLUSTER_BINDING].iter().map(|kind| ResourceName::new(&kind.group, &kind.resource)).collect(),
+        resources: [&BINDING, &CLUSTER_BINDING]
+            .iter()
+            .map(|kind| ResourceName::new(&kind.group, &kind.resource))
+            .collect(),
         ..Query::default()
     };
     for item in ctx.core.index.query(&query, &Everything).await?.items.iter().map(Item::tree) {
@@ -52,7 +55,9 @@ pub async fn used(ctx: &Ctx, instance: &str) -> Result<Used, Status> {
         if let Some(name) = told(annotation::CLUSTER_POLICY_NAME) {
             used.names.insert((String::new(), name));
         }
-        for text in [told(annotation::APPLIED_OVERRIDES), told(annotation::APPLIED_CLUSTER_OVERRIDES)].into_iter().flatten() {
+        for text in
+            [told(annotation::APPLIED_OVERRIDES), told(annotation::APPLIED_CLUSTER_OVERRIDES)].into_iter().flatten()
+        {
             let list: Vec<Value> = serde_json::from_str(&text).unwrap_or_default();
             used.overrides.extend(list.iter().filter_map(|entry| entry["policyName"].as_str().map(ToOwned::to_owned)));
         }
@@ -87,7 +92,10 @@ impl Target {
     pub async fn labels(&self, ctx: &Ctx, instance: &str) -> Result<Value, Status> {
         let (group, _) = split_api_version(&self.api_version);
         let shelves = ctx.core.index.shelves_of(Some(instance));
-        let Some(shelf) = shelves.iter().find(|shelf| shelf.kind == self.kind && (self.api_version.is_empty() || shelf.key.group == group)) else {
+        let Some(shelf) = shelves
+            .iter()
+            .find(|shelf| shelf.kind == self.kind && (self.api_version.is_empty() || shelf.key.group == group))
+        else {
             return Ok(Value::Null);
         };
         let kind = Kind::of(&shelf.key.group, &shelf.version, &shelf.key.resource, shelf.namespaced);
@@ -99,9 +107,13 @@ impl Target {
     pub fn selected_by(&self, policy: &Value, labels: &Value) -> bool {
         let selectors = policy["spec"]["resourceSelectors"].as_array();
         selectors.into_iter().flatten().any(|selector| {
-            let same = |key: &str, own: &str| own.is_empty() || selector[key].as_str().is_none_or(|text| text.is_empty() || text == own);
+            let same = |key: &str, own: &str| {
+                own.is_empty() || selector[key].as_str().is_none_or(|text| text.is_empty() || text == own)
+            };
             let by_label = match selector.get("labelSelector").filter(|value| !value.is_null()) {
-                Some(value) => LabelSelector::from_value(value).is_ok_and(|wanted| wanted.matches(|key| labels[key].as_str())),
+                Some(value) => {
+                    LabelSelector::from_value(value).is_ok_and(|wanted| wanted.matches(|key| labels[key].as_str()))
+                }
                 None => true,
             };
             let named = selector["name"].as_str().is_some_and(|name| !name.is_empty());
@@ -122,7 +134,12 @@ mod tests {
 
     #[test]
     fn policies_are_found_by_what_they_select() {
-        let target = Target { api_version: "apps/v1".into(), kind: "Deployment".into(), namespace: "n".into(), name: "web".into() };
+        let target = Target {
+            api_version: "apps/v1".into(),
+            kind: "Deployment".into(),
+            namespace: "n".into(),
+            name: "web".into(),
+        };
         let labels = json!({"app": "web"});
         let table = [
             (json!({"apiVersion": "apps/v1", "kind": "Deployment"}), true),
@@ -131,8 +148,14 @@ mod tests {
             (json!({"apiVersion": "v1", "kind": "Deployment"}), false),
             (json!({"apiVersion": "apps/v1", "kind": "StatefulSet"}), false),
             (json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "m"}), false),
-            (json!({"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"app": "web"}}}), true),
-            (json!({"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"app": "x"}}}), false),
+            (
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"app": "web"}}}),
+                true,
+            ),
+            (
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"app": "x"}}}),
+                false,
+            ),
         ];
         for (selector, expected) in table {
             let policy = json!({"spec": {"resourceSelectors": [selector]}});

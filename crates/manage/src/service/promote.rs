@@ -40,7 +40,13 @@ pub async fn promote(ctx: &Ctx, method: &str, input: &Value) -> Result<Value, St
         }
     }
     wanted.push((kind, object));
-    endpoint.ensure(&NAMESPACE.gvr(), None, &json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": namespace}})).await?;
+    endpoint
+        .ensure(
+            &NAMESPACE.gvr(),
+            None,
+            &json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": namespace}}),
+        )
+        .await?;
     if endpoint.get_opt(&kind.gvr(), Some(namespace), name).await?.is_some() {
         return Err(precondition(format!("{} {namespace}/{name} is multicloud already", kind.kind)));
     }
@@ -56,7 +62,12 @@ pub async fn promote(ctx: &Ctx, method: &str, input: &Value) -> Result<Value, St
 /// Reads from a member through the instance, with the caller's rights there.
 async fn read(endpoint: &Endpoint, member: &str, kind: &Kind, namespace: &str, name: &str) -> Result<Value, Status> {
     let inner: Gvr = kind.gvr();
-    endpoint.get_path(&format!("/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy{}", inner.path(Some(namespace), Some(name)))).await
+    endpoint
+        .get_path(&format!(
+            "/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy{}",
+            inner.path(Some(namespace), Some(name))
+        ))
+        .await
 }
 
 /// ConfigMaps and Secrets a pod template names.
@@ -94,7 +105,9 @@ fn needs(pod: &Value) -> Vec<(&'static Kind, String)> {
 fn template(kind: &Kind, mut object: Value) -> Value {
     let keep = |value: &Value| value.as_object().cloned().unwrap_or_default();
     let mut annotations: Map<String, Value> = keep(&object["metadata"]["annotations"]);
-    annotations.retain(|key, _| !key.starts_with("deployment.kubernetes.io/") && key != "kubectl.kubernetes.io/last-applied-configuration");
+    annotations.retain(|key, _| {
+        !key.starts_with("deployment.kubernetes.io/") && key != "kubectl.kubernetes.io/last-applied-configuration"
+    });
     annotations.insert(TAKE_OVER.into(), "overwrite".into());
     object["metadata"] = json!({
         "name": object["metadata"]["name"], "namespace": object["metadata"]["namespace"],

@@ -39,8 +39,10 @@ fn query(input: &Value) -> Result<Query, Status> {
     let sort = texts(&input["orderBy"])
         .iter()
         .map(|text| {
-            let (column, descending) = text.strip_suffix(" desc").map_or((text.as_str(), false), |column| (column, true));
-            let column = Column::parse(column).ok_or_else(|| Status::bad_request(format!("orderBy: cannot understand {text:?}")))?;
+            let (column, descending) =
+                text.strip_suffix(" desc").map_or((text.as_str(), false), |column| (column, true));
+            let column = Column::parse(column)
+                .ok_or_else(|| Status::bad_request(format!("orderBy: cannot understand {text:?}")))?;
             Ok(Sort { column, descending })
         })
         .collect::<Result<_, Status>>()?;
@@ -75,7 +77,10 @@ async fn search(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
             return Err(Status::bad_request("waitFor: expected source, resource.group and revision"));
         };
         let resource = resource(name);
-        ctx.core.index.wait_for(source, resource.group.as_deref().unwrap_or_default(), &resource.resource, revision, PATIENCE).await?;
+        ctx.core
+            .index
+            .wait_for(source, resource.group.as_deref().unwrap_or_default(), &resource.resource, revision, PATIENCE)
+            .await?;
     }
     let page = ctx.core.index.query(&query(input)?, &*ctx.rights()).await?;
     let whole = input["objects"] == true;
@@ -122,7 +127,8 @@ async fn facets(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
     };
     let limit = usize::try_from(Ask(input).number("limit")).ok().filter(|limit| *limit > 0).unwrap_or(20);
     let counts = ctx.core.index.facet(&query(&input["query"])?, &facet, limit, &*ctx.rights()).await?;
-    let counts: Vec<Value> = counts.into_iter().map(|(value, count)| json!({"value": value, "count": count.to_string()})).collect();
+    let counts: Vec<Value> =
+        counts.into_iter().map(|(value, count)| json!({"value": value, "count": count.to_string()})).collect();
     Ok(json!({"counts": counts}))
 }
 
@@ -130,7 +136,9 @@ async fn facets(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
 async fn sources(ctx: &Ctx) -> Result<Value, Status> {
     let visible = super::visible_instances(ctx).await?;
     let names = ctx.core.index.known_sources().into_iter();
-    let seen = names.filter(|name| name.split('/').next().is_some_and(|own| visible.iter().any(|instance| instance["metadata"]["name"] == own)));
+    let seen = names.filter(|name| {
+        name.split('/').next().is_some_and(|own| visible.iter().any(|instance| instance["metadata"]["name"] == own))
+    });
     let items: Vec<Value> = seen.filter_map(|name| ctx.core.index.freshness(&name).as_ref().map(state)).collect();
     Ok(json!({"items": items}))
 }
@@ -138,7 +146,8 @@ async fn sources(ctx: &Ctx) -> Result<Value, Status> {
 async fn watch(ctx: &Ctx, input: &Value) -> Result<Reply, Status> {
     let whole = input["objects"] == true;
     let (page, live) = ctx.core.index.watch(query(input)?, ctx.rights()).await?;
-    let mut first: Vec<Result<Value, Status>> = page.items.iter().map(|item| Ok(json!({"type": "ADDED", "object": found(item, whole)}))).collect();
+    let mut first: Vec<Result<Value, Status>> =
+        page.items.iter().map(|item| Ok(json!({"type": "ADDED", "object": found(item, whole)}))).collect();
     first.push(Ok(json!({"type": "SYNCED"})));
     let rest = futures::stream::unfold(Some(live), move |state| async move {
         let mut live = state?;

@@ -24,7 +24,10 @@ fn setting(name: &str) -> Option<Setting> {
                 "clusterMonitorGracePeriod": "40", "gracefulEvictionTimeout": "600", "clusterSuccessThreshold": "30", "clusterFailureThreshold": "30",
             }}),
         ),
-        "Descheduler" => ("atoll.io/descheduler", json!({"enabled": false, "timeout": {"deschedulingInterval": "120", "unschedulableThreshold": "300"}})),
+        "Descheduler" => (
+            "atoll.io/descheduler",
+            json!({"enabled": false, "timeout": {"deschedulingInterval": "120", "unschedulableThreshold": "300"}}),
+        ),
         "MetricsAdapter" => ("atoll.io/metrics-adapter", json!({"enabled": false})),
         _ => return None,
     };
@@ -43,12 +46,15 @@ pub async fn call(ctx: &Ctx, method: &str, input: &Value) -> Result<Value, Statu
     let instance = Ask(input).segment("instance")?;
     if !write {
         let object = ctx.root().get(&INSTANCE.gvr(), None, instance).await?;
-        let stored = object["metadata"]["annotations"][setting.annotation].as_str().and_then(|text| serde_json::from_str(text).ok());
+        let stored = object["metadata"]["annotations"][setting.annotation]
+            .as_str()
+            .and_then(|text| serde_json::from_str(text).ok());
         return Ok(stored.unwrap_or(setting.default));
     }
     let mut wanted = json!({"enabled": input["enabled"]});
     if setting.default.get("timeout").is_some() {
-        wanted["timeout"] = if input["timeout"].is_object() { input["timeout"].clone() } else { setting.default["timeout"].clone() };
+        wanted["timeout"] =
+            if input["timeout"].is_object() { input["timeout"].clone() } else { setting.default["timeout"].clone() };
     }
     let change = json!({"metadata": {"annotations": {setting.annotation: wanted.to_string()}}});
     ctx.root().patch(&INSTANCE.gvr(), None, instance, "", Patch::Merge, &change).await?;

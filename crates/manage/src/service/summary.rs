@@ -44,7 +44,8 @@ pub async fn member_namespaces(ctx: &Ctx, input: &Value) -> Result<Value, Status
     let ask = Ask(input);
     let (instance, cluster) = (ask.segment("instance")?, ask.segment("cluster")?);
     let found = all(ctx, &NAMESPACE, &list::source(input)?).await?;
-    let data: Vec<Value> = names(&found).map(|name| json!({"name": name, "instance": instance, "cluster": cluster})).collect();
+    let data: Vec<Value> =
+        names(&found).map(|name| json!({"name": name, "instance": instance, "cluster": cluster})).collect();
     Ok(json!({"data": data}))
 }
 

@@ -13,10 +13,17 @@ use crate::ask::{self, Ask};
 use crate::context::Ctx;
 use crate::kinds::{CRON_JOB, DEPLOYMENT, JOB, Kind, POLICY, SERVICE};
 
-async fn patched(ctx: &Ctx, kind: &Kind, method: &MethodDescriptor, input: &Value, change: Value) -> Result<Value, Status> {
+async fn patched(
+    ctx: &Ctx,
+    kind: &Kind,
+    method: &MethodDescriptor,
+    input: &Value,
+    change: Value,
+) -> Result<Value, Status> {
     let ask = Ask(input);
     let (instance, namespace, name) = (ask.segment("instance")?, ask.segment("namespace")?, ask.segment("name")?);
-    let done = ctx.endpoint(instance).await?.patch(&kind.gvr(), Some(namespace), name, "", Patch::Merge, &change).await?;
+    let done =
+        ctx.endpoint(instance).await?.patch(&kind.gvr(), Some(namespace), name, "", Patch::Merge, &change).await?;
     ctx.settle(instance, kind, &done).await;
     let shaped = list::shaped(ctx, kind, instance, vec![done]).await?;
     Ok(wrap(method, shaped.first().unwrap_or(&Value::Null)))
@@ -72,7 +79,9 @@ fn afresh(mut job: Value) -> Value {
         spec.remove("selector");
         for labels in ["/template/metadata/labels"] {
             if let Some(labels) = job["spec"].pointer_mut(labels).and_then(Value::as_object_mut) {
-                labels.retain(|key, _| !key.ends_with("controller-uid") && key != "job-name" && key != "batch.kubernetes.io/job-name");
+                labels.retain(|key, _| {
+                    !key.ends_with("controller-uid") && key != "job-name" && key != "batch.kubernetes.io/job-name"
+                });
             }
         }
     }
@@ -84,7 +93,12 @@ pub async fn jobs_of(ctx: &Ctx, method: &MethodDescriptor, input: &Value) -> Res
     let source = list::source(input)?;
     let mut query = list::query(&JOB, &source, input)?;
     let cron_job = Ask(input).segment("cronjob")?.to_owned();
-    query.owner = Some(OwnerOf { name: Some(cron_job), resource: Some(ResourceName::new("batch", "cronjobs")), uid: None, generations: 0 });
+    query.owner = Some(OwnerOf {
+        name: Some(cron_job),
+        resource: Some(ResourceName::new("batch", "cronjobs")),
+        uid: None,
+        generations: 0,
+    });
     let page = ctx.core.index.query(&query, &*ctx.rights()).await?;
     let jobs = list::shaped(ctx, &JOB, &source, page.items.iter().map(atoll_index::Item::tree).collect()).await?;
     let (jobs, pagination) = Paging::of(input).cut(jobs);
@@ -101,9 +115,16 @@ pub async fn service(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
     let endpoint = ctx.endpoint(instance).await?;
     let deployment = endpoint.get(&DEPLOYMENT.gvr(), Some(namespace), workload).await?;
     let policies = endpoint.list(&POLICY.gvr(), Some(namespace), "").await?.items;
-    let target = super::policy::Target { api_version: "apps/v1".into(), kind: "Deployment".into(), namespace: namespace.into(), name: workload.into() };
+    let target = super::policy::Target {
+        api_version: "apps/v1".into(),
+        kind: "Deployment".into(),
+        namespace: namespace.into(),
+        name: workload.into(),
+    };
     let policy = policies.into_iter().find(|policy| target.selected_by(policy, &deployment["metadata"]["labels"]));
-    let policy = policy.ok_or_else(|| crate::transcode::status::precondition(format!("no policy of the namespace selects {workload}")))?;
+    let policy = policy.ok_or_else(|| {
+        crate::transcode::status::precondition(format!("no policy of the namespace selects {workload}"))
+    })?;
     let service = object::prepared(&SERVICE, input, None)?;
     let name = service["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     ask::segment("metadata.name", &name)?;

@@ -46,10 +46,14 @@ async fn instances(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
     let part = Ask(input).text("instance");
     let workspaces = all(ctx).await?;
     let visible = visible_instances(ctx).await?;
-    let items = visible.iter().filter_map(|instance| instance["metadata"]["name"].as_str()).filter(|name| name.contains(part)).map(|name| {
-        let owner = workspaces.iter().find(|workspace| has(&workspace["spec"]["instances"], &name.into()));
-        json!({"instance": name, "workspace": owner.map(info)})
-    });
+    let items = visible
+        .iter()
+        .filter_map(|instance| instance["metadata"]["name"].as_str())
+        .filter(|name| name.contains(part))
+        .map(|name| {
+            let owner = workspaces.iter().find(|workspace| has(&workspace["spec"]["instances"], &name.into()));
+            json!({"instance": name, "workspace": owner.map(info)})
+        });
     let (items, pagination) = Paging::of(input).cut(items.collect());
     Ok(json!({"items": items, "pagination": pagination}))
 }
@@ -57,10 +61,16 @@ async fn instances(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
 async fn namespaces(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
     let ask = Ask(input);
     let workspaces = all(ctx).await?;
-    let mut query = atoll_index::Query { resources: vec![atoll_index::ResourceName::new("", "namespaces")], ..atoll_index::Query::default() };
+    let mut query = atoll_index::Query {
+        resources: vec![atoll_index::ResourceName::new("", "namespaces")],
+        ..atoll_index::Query::default()
+    };
     let visible = visible_instances(ctx).await?;
     let names = visible.iter().filter_map(|instance| instance["metadata"]["name"].as_str());
-    query.sources = names.filter(|name| ask.text("instance").is_empty() || *name == ask.text("instance")).map(ToOwned::to_owned).collect();
+    query.sources = names
+        .filter(|name| ask.text("instance").is_empty() || *name == ask.text("instance"))
+        .map(ToOwned::to_owned)
+        .collect();
     if query.sources.is_empty() {
         return Ok(json!({"items": [], "pagination": Paging::of(input).tell(0)}));
     }
@@ -100,7 +110,9 @@ async fn bind(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
             if owner.is_some() {
                 return Err(precondition("it belongs to a workspace already"));
             }
-            let mut target = workspaces.iter().find(named).cloned().ok_or_else(|| Status::not_found("atoll.io", "workspaces", wanted["workspace"].as_str().unwrap_or_default()))?;
+            let mut target = workspaces.iter().find(named).cloned().ok_or_else(|| {
+                Status::not_found("atoll.io", "workspaces", wanted["workspace"].as_str().unwrap_or_default())
+            })?;
             if !target["spec"][list].is_array() {
                 target["spec"][list] = json!([]);
             }

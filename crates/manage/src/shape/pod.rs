@@ -15,7 +15,10 @@ pub fn pod(tree: &mut Value) {
         ("memoryRequest", sum(tree, "requests", "memory", Quantity::value)),
         ("memoryLimit", sum(tree, "limits", "memory", Quantity::value)),
     ];
-    let owner = tree["metadata"]["ownerReferences"].as_array().and_then(|owners| owners.iter().find(|owner| owner["controller"] == true)).cloned();
+    let owner = tree["metadata"]["ownerReferences"]
+        .as_array()
+        .and_then(|owners| owners.iter().find(|owner| owner["controller"] == true))
+        .cloned();
     if !tree["status"].is_object() {
         tree["status"] = json!({});
     }
@@ -33,6 +36,9 @@ pub fn pod(tree: &mut Value) {
 
 fn sum(tree: &Value, which: &str, resource: &str, unit: fn(Quantity) -> i64) -> i64 {
     let containers = tree["spec"]["containers"].as_array();
-    let amounts = containers.into_iter().flatten().filter_map(|container| Quantity::parse(container["resources"][which][resource].as_str()?).ok());
+    let amounts = containers
+        .into_iter()
+        .flatten()
+        .filter_map(|container| Quantity::parse(container["resources"][which][resource].as_str()?).ok());
     unit(amounts.sum())
 }

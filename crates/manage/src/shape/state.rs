@@ -34,7 +34,9 @@ pub fn deployment(tree: &mut Value) {
     } else {
         "WORKLOAD_STATE_NOT_READY"
     };
-    if let Some(revision) = tree["metadata"]["annotations"]["deployment.kubernetes.io/revision"].as_str().map(ToOwned::to_owned) {
+    if let Some(revision) =
+        tree["metadata"]["annotations"]["deployment.kubernetes.io/revision"].as_str().map(ToOwned::to_owned)
+    {
         tree["revision"] = revision.into();
     }
     status(tree)["state"] = state.into();
@@ -102,8 +104,14 @@ mod tests {
             (json!({"metadata": {"deletionTimestamp": "x"}}), "WORKLOAD_STATE_DELETING"),
             (json!({"spec": {"replicas": 0}}), "WORKLOAD_STATE_STOPPED"),
             (json!({"spec": {"replicas": 2}, "status": {"replicas": 2, "readyReplicas": 2}}), "WORKLOAD_STATE_RUNNING"),
-            (json!({"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": {"replicas": 2, "readyReplicas": 2, "observedGeneration": 1}}), "WORKLOAD_STATE_NOT_READY"),
-            (json!({"spec": {"replicas": 2}, "status": {"replicas": 2, "readyReplicas": 1}}), "WORKLOAD_STATE_NOT_READY"),
+            (
+                json!({"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": {"replicas": 2, "readyReplicas": 2, "observedGeneration": 1}}),
+                "WORKLOAD_STATE_NOT_READY",
+            ),
+            (
+                json!({"spec": {"replicas": 2}, "status": {"replicas": 2, "readyReplicas": 1}}),
+                "WORKLOAD_STATE_NOT_READY",
+            ),
             (json!({"spec": {"replicas": 2}}), "WORKLOAD_STATE_WAITING"),
         ];
         for (mut tree, state) in table {

@@ -12,7 +12,8 @@ pub fn message(found: &Found<'_>, query: Option<&str>, body: &[u8]) -> Result<Dy
     let input = found.route.method.input();
     let mut tree = Map::new();
     if !found.route.body.is_empty() && !body.iter().all(u8::is_ascii_whitespace) {
-        let value: Value = serde_json::from_slice(body).map_err(|error| Status::bad_request(format!("body: {error}")))?;
+        let value: Value =
+            serde_json::from_slice(body).map_err(|error| Status::bad_request(format!("body: {error}")))?;
         match (found.route.body.as_str(), value) {
             ("*", Value::Object(map)) => tree = map,
             ("*", _) => return Err(Status::bad_request("body: not a JSON object")),
@@ -25,7 +26,10 @@ pub fn message(found: &Found<'_>, query: Option<&str>, body: &[u8]) -> Result<Dy
     if found.route.body != "*" {
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let plus = |text: &str| decode(&text.replace('+', " ")).ok_or_else(|| Status::bad_request(format!("query: cannot decode {text:?}")));
+            let plus = |text: &str| {
+                decode(&text.replace('+', " "))
+                    .ok_or_else(|| Status::bad_request(format!("query: cannot decode {text:?}")))
+            };
             set(&mut tree, &input, &plus(key)?, &plus(value)?)?;
         }
     }
@@ -38,7 +42,8 @@ pub fn message(found: &Found<'_>, query: Option<&str>, body: &[u8]) -> Result<Dy
 /// A message from JSON; fields nobody knows are passed over.
 pub fn from_tree(descriptor: MessageDescriptor, tree: &Value) -> Result<DynamicMessage, Status> {
     let options = DeserializeOptions::new().deny_unknown_fields(false);
-    DynamicMessage::deserialize_with_options(descriptor, tree, &options).map_err(|error| Status::bad_request(error.to_string()))
+    DynamicMessage::deserialize_with_options(descriptor, tree, &options)
+        .map_err(|error| Status::bad_request(error.to_string()))
 }
 
 /// A field by the name in JSON or in the proto file.

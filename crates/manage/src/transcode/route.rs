@@ -54,14 +54,21 @@ impl Router {
         let text = |message: &DynamicMessage, name: &str| {
             message.get_field_by_name(name).and_then(|value| value.as_str().map(ToOwned::to_owned)).unwrap_or_default()
         };
-        let verbs = [("get", Method::GET), ("put", Method::PUT), ("post", Method::POST), ("delete", Method::DELETE), ("patch", Method::PATCH)];
+        let verbs = [
+            ("get", Method::GET),
+            ("put", Method::PUT),
+            ("post", Method::POST),
+            ("delete", Method::DELETE),
+            ("patch", Method::PATCH),
+        ];
         for (name, verb) in verbs {
             let path = text(rule, name);
             if let Some(template) = Template::parse(&path) {
                 self.routes.push(Route { verb, path, template, body: text(rule, "body"), method: method.clone() });
             }
         }
-        if let Some(Value::List(more)) = rule.get_field_by_name("additional_bindings").map(std::borrow::Cow::into_owned) {
+        if let Some(Value::List(more)) = rule.get_field_by_name("additional_bindings").map(std::borrow::Cow::into_owned)
+        {
             for rule in &more {
                 if let Value::Message(rule) = rule {
                     self.add(rule, method);

@@ -75,5 +75,13 @@ pub fn trailers(result: Result<(), &Status>) -> HeaderMap {
 
 /// Everything but plain visible ASCII is written as `%XX`.
 fn escape(text: &str) -> String {
-    text.bytes().map(|byte| if matches!(byte, b' '..=b'~') && byte != b'%' { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes()
+        .map(|byte| {
+            if matches!(byte, b' '..=b'~') && byte != b'%' {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
 }

@@ -159,7 +159,9 @@ mod tests {
         ];
         for (template, path, expected) in table {
             let found = Template::parse(template).unwrap();
-            let found = found.fit(path).map(|(found, _)| found.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(","));
+            let found = found
+                .fit(path)
+                .map(|(found, _)| found.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(","));
             assert_eq!(found.as_deref(), expected, "{template} {path}");
         }
     }

@@ -35,7 +35,8 @@ impl MemberResolver for Inside {
 impl Connect for Inside {
     async fn connect(&self, visit: Visit) -> Result<Response<Body>, Status> {
         let member = endpoint(&self.0, &visit.target.name, Identity::master("proxy"));
-        let bytes = member.send(visit.request.method().clone(), &visit.target.rest, "application/json", Bytes::new()).await?;
+        let bytes =
+            member.send(visit.request.method().clone(), &visit.target.rest, "application/json", Bytes::new()).await?;
         Ok(atoll_apiserver::response(200, "application/json", bytes))
     }
 
@@ -69,9 +70,21 @@ pub fn master() -> Identity {
 impl World {
     /// Instance `fleet` with member `m1`, followed and known.
     pub async fn new() -> Self {
-        let hub = Hub::open(Arc::new(MemoryEngine::new()), Keys::default(), Arc::new(jiff::Timestamp::now), Options::default()).await.unwrap();
+        let hub = Hub::open(
+            Arc::new(MemoryEngine::new()),
+            Keys::default(),
+            Arc::new(jiff::Timestamp::now),
+            Options::default(),
+        )
+        .await
+        .unwrap();
         hub.add_native(|instance| &*instance.name == "root", atoll_api::crds(atoll_api::CrdSet::Atoll)).await.unwrap();
-        hub.add_native(|instance| !matches!(&*instance.name, "root" | "m1"), atoll_api::crds(atoll_api::CrdSet::Karmada)).await.unwrap();
+        hub.add_native(
+            |instance| !matches!(&*instance.name, "root" | "m1"),
+            atoll_api::crds(atoll_api::CrdSet::Karmada),
+        )
+        .await
+        .unwrap();
         let service = ApiService::new(hub.clone());
         hub.add_connector("cluster.karmada.io", "clusters", "proxy", Arc::new(Inside(service.clone())));
         let index = Index::open(&Choice::Memory).await.unwrap();
@@ -81,14 +94,21 @@ impl World {
         for name in ["fleet", "m1"] {
             world.hub.create_instance(name).await.unwrap();
         }
-        let marked = json!({"metadata": {"name": "m1", "annotations": {"sim.atoll.io/nodes": "3"}}, "spec": {"type": "Hosted"}});
+        let marked =
+            json!({"metadata": {"name": "m1", "annotations": {"sim.atoll.io/nodes": "3"}}, "spec": {"type": "Hosted"}});
         let instances = Gvr::new("atoll.io", "v1alpha1", "instances");
         let root = world.endpoint("root");
         root.create(&instances, None, &marked).await.unwrap();
-        root.create(&instances, None, &json!({"metadata": {"name": "fleet"}, "spec": {"type": "Hosted"}})).await.unwrap();
+        root.create(&instances, None, &json!({"metadata": {"name": "fleet"}, "spec": {"type": "Hosted"}}))
+            .await
+            .unwrap();
         let cluster = json!({"kind": "Cluster", "apiVersion": "cluster.karmada.io/v1alpha1", "metadata": {"name": "m1", "labels": {"env": "test"}},
                              "spec": {"syncMode": "Push", "region": "north"}});
-        world.endpoint("fleet").create(&Gvr::new("cluster.karmada.io", "v1alpha1", "clusters"), None, &cluster).await.unwrap();
+        world
+            .endpoint("fleet")
+            .create(&Gvr::new("cluster.karmada.io", "v1alpha1", "clusters"), None, &cluster)
+            .await
+            .unwrap();
         controllers::start(&world.manage, Arc::new(Inside(world.service.clone())), world.stop.clone()).await.unwrap();
         world.index.synced("fleet", PATIENCE).await.unwrap();
         world.index.synced("fleet/m1", PATIENCE).await.unwrap();
@@ -115,9 +135,11 @@ impl World {
 
     /// A REST call; `path` behind the prefix of the contract.
     pub async fn rest(&self, who: &Identity, verb: &str, path: &str, body: Option<Value>) -> (u16, Value) {
-        let path = if path.starts_with("/manage/") { path.to_owned() } else { format!("/apis/kairship.io/v1alpha1{path}") };
+        let path =
+            if path.starts_with("/manage/") { path.to_owned() } else { format!("/apis/kairship.io/v1alpha1{path}") };
         let bytes = body.map(|body| body.to_string()).unwrap_or_default();
-        let answer = self.raw(who, Request::builder().method(verb).uri(path).body(Full::new(bytes.into())).unwrap()).await;
+        let answer =
+            self.raw(who, Request::builder().method(verb).uri(path).body(Full::new(bytes.into())).unwrap()).await;
         let code = answer.status().as_u16();
         let bytes = answer.into_body().collect().await.unwrap().to_bytes();
         (code, serde_json::from_slice(&bytes).unwrap_or_default())

@@ -53,8 +53,9 @@ impl Requirement {
                 shown(),
                 "for 'in', 'notin' operators, values set can't be empty",
             )),
-            Operator::Equals | Operator::DoubleEquals | Operator::NotEquals if values.len() != 1 => faults
-                .push(FieldError::invalid(path.clone(), shown(), "exact-match compatibility requires one single value")),
+            Operator::Equals | Operator::DoubleEquals | Operator::NotEquals if values.len() != 1 => faults.push(
+                FieldError::invalid(path.clone(), shown(), "exact-match compatibility requires one single value"),
+            ),
             Operator::Exists | Operator::DoesNotExist if !values.is_empty() => faults.push(FieldError::invalid(
                 path.clone(),
                 shown(),
@@ -342,10 +343,16 @@ mod tests {
             ("a=b,", "found '', expected: identifier after ','"),
             ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
             ("a in x", "unable to parse requirement: found 'x' expected: '('"),
-            ("a in ()", "unable to parse requirement: values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"),
+            (
+                "a in ()",
+                "unable to parse requirement: values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
+            ),
             ("a=b c", "found 'c', expected: ',' or 'end of string'"),
             ("=a", "found '=', expected: !, identifier, or 'end of string'"),
-            ("a>b", "unable to parse requirement: values[0]: Invalid value: \"b\": for 'Gt', 'Lt' operators, the value must be an integer"),
+            (
+                "a>b",
+                "unable to parse requirement: values[0]: Invalid value: \"b\": for 'Gt', 'Lt' operators, the value must be an integer",
+            ),
             ("!", "unable to parse requirement: found '', expected: identifier"),
             ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
         ] {
@@ -370,10 +377,7 @@ mod tests {
         assert!(LabelSelector::from_value(&Value::Null).unwrap().is_nothing());
         assert!(!selects(&LabelSelector::nothing(), &json!({})));
         let wrong = json!({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]});
-        assert_eq!(
-            LabelSelector::from_value(&wrong).unwrap_err().0,
-            "\"Gt\" is not a valid label selector operator"
-        );
+        assert_eq!(LabelSelector::from_value(&wrong).unwrap_err().0, "\"Gt\" is not a valid label selector operator");
     }
 
     #[test]

@@ -109,9 +109,7 @@ impl<'a> Parser<'a> {
                 }
             }
             let requirement = self.requirement();
-            found.push(
-                requirement.map_err(|error| SelectorError(format!("unable to parse requirement: {error}")))?,
-            );
+            found.push(requirement.map_err(|error| SelectorError(format!("unable to parse requirement: {error}")))?);
             if found.len() > MAX_TERMS {
                 return Err(SelectorError(format!("selector has more than {MAX_TERMS} requirements")));
             }

@@ -10,28 +10,17 @@ const TRIES: usize = 10_000;
 
 /// Chooses clusters so that every constraint holds; first to meet the lower bounds, then the
 /// best of the rest as far as upper bounds allow.
-pub(super) fn choose(
-    candidates: &[Candidate<'_>],
-    spread: &Spread<'_>,
-) -> Result<Vec<usize>, DecisionError> {
+pub(super) fn choose(candidates: &[Candidate<'_>], spread: &Spread<'_>) -> Result<Vec<usize>, DecisionError> {
     let mut choice = Choice::new(candidates, spread);
     for (constraint, groups) in spread.groups.iter().zip(&choice.sizes) {
         if groups.len() < constraint.least {
             let (by, found) = (constraint.by.name().to_string(), groups.len());
-            return Err(DecisionError::TooFewGroups {
-                by,
-                found,
-                least: constraint.least,
-            });
+            return Err(DecisionError::TooFewGroups { by, found, least: constraint.least });
         }
     }
     let mut tries = TRIES;
     if !choice.meet_lower_bounds(&mut tries) {
-        let by: Vec<String> = spread
-            .groups
-            .iter()
-            .map(|constraint| constraint.by.name().to_string())
-            .collect();
+        let by: Vec<String> = spread.groups.iter().map(|constraint| constraint.by.name().to_string()).collect();
         return Err(DecisionError::NoChoice { by: by.join(", ") });
     }
     for at in 0..candidates.len() {
@@ -41,11 +30,7 @@ pub(super) fn choose(
     }
     if choice.taken.len() < spread.least {
         let found = choice.taken.len();
-        return Err(DecisionError::TooFewGroups {
-            by: "cluster".to_owned(),
-            found,
-            least: spread.least,
-        });
+        return Err(DecisionError::TooFewGroups { by: "cluster".to_owned(), found, least: spread.least });
     }
     Ok(choice.taken)
 }
@@ -68,25 +53,16 @@ impl<'s> Choice<'s> {
         let mut numbers: Vec<BTreeMap<&str, usize>> = vec![BTreeMap::new(); spread.groups.len()];
         let mut groups = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            let of_one = spread
-                .groups
-                .iter()
-                .zip(&mut numbers)
-                .map(|(constraint, numbers)| {
-                    let next = numbers.len();
-                    *numbers
-                        .entry(constraint.by.group(candidate.cluster).unwrap_or_default())
-                        .or_insert(next)
-                });
+            let of_one = spread.groups.iter().zip(&mut numbers).map(|(constraint, numbers)| {
+                let next = numbers.len();
+                *numbers.entry(constraint.by.group(candidate.cluster).unwrap_or_default()).or_insert(next)
+            });
             groups.push(of_one.collect());
         }
         Choice {
             spread,
             groups,
-            sizes: numbers
-                .iter()
-                .map(|numbers| vec![0; numbers.len()])
-                .collect(),
+            sizes: numbers.iter().map(|numbers| vec![0; numbers.len()]).collect(),
             open: vec![0; spread.groups.len()],
             taken: Vec::new(),
             is_taken: vec![false; candidates.len()],
@@ -106,9 +82,7 @@ impl<'s> Choice<'s> {
                 .groups
                 .iter()
                 .enumerate()
-                .all(|(constraint, bounds)| {
-                    self.open[constraint] < bounds.most || !self.opens(at, constraint)
-                })
+                .all(|(constraint, bounds)| self.open[constraint] < bounds.most || !self.opens(at, constraint))
     }
 
     fn take(&mut self, at: usize) {
@@ -135,9 +109,7 @@ impl<'s> Choice<'s> {
 
     /// How many lower bounds a cluster would bring nearer.
     fn use_of(&self, at: usize) -> usize {
-        (0..self.open.len())
-            .filter(|constraint| self.is_short(*constraint) && self.opens(at, *constraint))
-            .count()
+        (0..self.open.len()).filter(|constraint| self.is_short(*constraint) && self.opens(at, *constraint)).count()
     }
 
     fn meet_lower_bounds(&mut self, tries: &mut usize) -> bool {

@@ -27,12 +27,7 @@ const SETS: usize = 20_000;
 ///
 /// Sets grow only until they are large enough. Of those the one with most weight is taken, then
 /// with most clusters, then the first found; but rather one that begins like it and is smaller.
-pub(super) fn choose(
-    groups: &[Group],
-    least: usize,
-    most: usize,
-    target: i64,
-) -> Option<Vec<usize>> {
+pub(super) fn choose(groups: &[Group], least: usize, most: usize, target: i64) -> Option<Vec<usize>> {
     if groups.len() < least || most < least || most == 0 {
         return None;
     }
@@ -45,35 +40,17 @@ pub(super) fn choose(
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by(|a, b| {
         let (a, b) = (&groups[*a], &groups[*b]);
-        a.value
-            .cmp(&b.value)
-            .then(b.weight.cmp(&a.weight))
-            .then_with(|| a.name.cmp(&b.name))
+        a.value.cmp(&b.value).then(b.weight.cmp(&a.weight)).then_with(|| a.name.cmp(&b.name))
     });
-    let mut search = Search {
-        groups,
-        order: &order,
-        least,
-        most,
-        target,
-        found: Vec::new(),
-        path: Vec::new(),
-    };
-    if search.run(0, 0) {
-        best(search.found)
-    } else {
-        greedy(groups, least, most, target)
-    }
+    let mut search = Search { groups, order: &order, least, most, target, found: Vec::new(), path: Vec::new() };
+    if search.run(0, 0) { best(search.found) } else { greedy(groups, least, most, target) }
 }
 
 fn worthiest(groups: &[Group]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by(|a, b| {
         let (a, b) = (&groups[*a], &groups[*b]);
-        b.weight
-            .cmp(&a.weight)
-            .then(b.value.cmp(&a.value))
-            .then_with(|| a.name.cmp(&b.name))
+        b.weight.cmp(&a.weight).then(b.value.cmp(&a.value)).then_with(|| a.name.cmp(&b.name))
     });
     order
 }
@@ -118,11 +95,7 @@ impl Search<'_> {
             let (a, b) = (&self.groups[*a], &self.groups[*b]);
             b.weight.cmp(&a.weight).then_with(|| a.name.cmp(&b.name))
         });
-        self.found.push(Path {
-            groups,
-            weight,
-            value,
-        });
+        self.found.push(Path { groups, weight, value });
     }
 }
 
@@ -152,10 +125,7 @@ fn greedy(groups: &[Group], least: usize, most: usize, target: i64) -> Option<Ve
         if value(&chosen) >= target {
             break;
         }
-        let largest = rest
-            .iter()
-            .enumerate()
-            .max_by_key(|(place, group)| (groups[**group].value, usize::MAX - place));
+        let largest = rest.iter().enumerate().max_by_key(|(place, group)| (groups[**group].value, usize::MAX - place));
         if let Some((place, group)) = largest.map(|(place, group)| (place, *group))
             && groups[group].value > groups[chosen[last]].value
         {
@@ -171,21 +141,12 @@ mod tests {
 
     fn groups(list: &[(&str, i64, i64)]) -> Vec<Group> {
         list.iter()
-            .map(|(name, value, weight)| Group {
-                name: (*name).to_owned(),
-                value: *value,
-                weight: *weight,
-            })
+            .map(|(name, value, weight)| Group { name: (*name).to_owned(), value: *value, weight: *weight })
             .collect()
     }
 
     fn names(groups: &[Group], least: usize, most: usize, target: i64) -> Option<Vec<&str>> {
-        Some(
-            choose(groups, least, most, target)?
-                .into_iter()
-                .map(|group| groups[group].name.as_str())
-                .collect(),
-        )
+        Some(choose(groups, least, most, target)?.into_iter().map(|group| groups[group].name.as_str()).collect())
     }
 
     #[test]
@@ -212,23 +173,11 @@ mod tests {
 
     #[test]
     fn many_groups_are_chosen_in_bounded_time() {
-        let many: Vec<Group> = (0..60)
-            .map(|at| Group {
-                name: format!("r{at:02}"),
-                value: 1 + at % 3,
-                weight: 100 - at,
-            })
-            .collect();
-        let chosen = choose(&many, 10, 20, 25).map(|chosen| {
-            (
-                chosen.len(),
-                chosen.iter().map(|group| many[*group].value).sum::<i64>(),
-            )
-        });
+        let many: Vec<Group> =
+            (0..60).map(|at| Group { name: format!("r{at:02}"), value: 1 + at % 3, weight: 100 - at }).collect();
+        let chosen = choose(&many, 10, 20, 25)
+            .map(|chosen| (chosen.len(), chosen.iter().map(|group| many[*group].value).sum::<i64>()));
         let (count, value) = chosen.unwrap_or_default();
-        assert!(
-            (10..=20).contains(&count) && value >= 25,
-            "{count} groups with {value} clusters"
-        );
+        assert!((10..=20).contains(&count) && value >= 25, "{count} groups with {value} clusters");
     }
 }

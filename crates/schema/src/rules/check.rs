@@ -31,7 +31,8 @@ impl<'a> Checker<'a> {
                 if !operand.has_fields() {
                     return Err(format!("type '{operand}' does not support field selection"));
                 }
-                let field = operand.field(&select.field).ok_or_else(|| format!("undefined field '{}'", select.field))?;
+                let field =
+                    operand.field(&select.field).ok_or_else(|| format!("undefined field '{}'", select.field))?;
                 Ok(if select.test { Shape::Bool } else { field })
             }
             Expr::List(list) => {
@@ -98,7 +99,8 @@ impl<'a> Checker<'a> {
         {
             let full = format!("{space}.{name}");
             let shapes = self.all(&call.args)?;
-            return apply(&full, &shapes).map_err(|why| if function::find(&full).is_none() { undeclared(space) } else { why });
+            return apply(&full, &shapes)
+                .map_err(|why| if function::find(&full).is_none() { undeclared(space) } else { why });
         }
         // `a.?b` is a call with the name of the field.
         if let (OPT_SELECT, [operand, IdedExpr { expr: Expr::Literal(LiteralValue::String(field)), .. }]) =
@@ -141,7 +143,10 @@ fn apply<'a>(name: &str, shapes: &[Shape<'a>]) -> Result<Shape<'a>, String> {
         ("startsWith" | "endsWith" | "matches" | "contains", [one, other]) => {
             matches!(one, Shape::Dyn | Shape::Text) && matches!(other, Shape::Dyn | Shape::Text)
         }
-        ("lowerAscii" | "upperAscii" | "trim" | "url" | "isURL" | "isIP" | "isCIDR" | "quantity" | "isQuantity", [one]) => {
+        (
+            "lowerAscii" | "upperAscii" | "trim" | "url" | "isURL" | "isIP" | "isCIDR" | "quantity" | "isQuantity",
+            [one],
+        ) => {
             matches!(one, Shape::Dyn | Shape::Text)
         }
         _ => true,
@@ -162,7 +167,10 @@ fn operator<'a>(name: &str, shapes: &[Shape<'a>]) -> Option<Result<Shape<'a>, St
         (operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS, [one, other]) => {
             let ordered = |shape: &Shape<'_>| {
                 shape.is_number()
-                    || matches!(shape, Shape::Dyn | Shape::Bool | Shape::Text | Shape::Bytes | Shape::Time | Shape::Span)
+                    || matches!(
+                        shape,
+                        Shape::Dyn | Shape::Bool | Shape::Text | Shape::Bytes | Shape::Time | Shape::Span
+                    )
             };
             let alike = one.agrees(other) || (one.is_number() && other.is_number());
             (ordered(one) && ordered(other) && alike, Shape::Bool)
@@ -172,7 +180,10 @@ fn operator<'a>(name: &str, shapes: &[Shape<'a>]) -> Option<Result<Shape<'a>, St
         (operators::NEGATE, [one]) => (one.is_number() || *one == Shape::Dyn, one.clone()),
         (operators::INDEX, [range, key]) => return Some(index(name, range, key)),
         (operators::OPT_INDEX, [_, _]) => (true, Shape::Dyn),
-        (operators::ADD | operators::SUBSTRACT | operators::MULTIPLY | operators::DIVIDE | operators::MODULO, [one, other]) => {
+        (
+            operators::ADD | operators::SUBSTRACT | operators::MULTIPLY | operators::DIVIDE | operators::MODULO,
+            [one, other],
+        ) => {
             return Some(arithmetic(name, one, other));
         }
         _ => return None,

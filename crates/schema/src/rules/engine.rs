@@ -253,7 +253,9 @@ fn entries(value: cel::Value) -> Result<cel::Value, ExecutionError> {
         cel::Value::Map(Map { map: Arc::new(fields) })
     };
     let pairs: Vec<cel::Value> = match &value {
-        cel::Value::List(items) => items.iter().enumerate().map(|(at, item)| entry(cel::Value::Int(at as i64), item)).collect(),
+        cel::Value::List(items) => {
+            items.iter().enumerate().map(|(at, item)| entry(cel::Value::Int(at as i64), item)).collect()
+        }
         cel::Value::Map(map) => map.map.iter().map(|(key, value)| entry(key_value(key), value)).collect(),
         _ => return Err(ExecutionError::NoSuchOverload),
     };

@@ -1,6 +1,8 @@
 //! Macros the parser does not know, written out with those it does; and meters in loops.
 
-use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, SelectExpr, operators};
+use cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, SelectExpr, operators,
+};
 use kube_cel::cel;
 
 const RESULT: &str = "@result";
@@ -15,7 +17,11 @@ pub(crate) fn expand(expr: IdedExpr) -> Result<IdedExpr, String> {
     let expr = chained(children(expr, &mut expand)?);
     let Expr::Call(call) = &expr.expr else { return Ok(expr) };
     let names = |count: usize| -> Option<Vec<String>> {
-        call.args.get(..count)?.iter().map(|arg| if let Expr::Ident(name) = &arg.expr { Some(name.clone()) } else { None }).collect()
+        call.args
+            .get(..count)?
+            .iter()
+            .map(|arg| if let Expr::Ident(name) = &arg.expr { Some(name.clone()) } else { None })
+            .collect()
     };
     let target = call.target.as_deref();
     let args = &call.args;
@@ -93,7 +99,9 @@ pub(crate) fn visit<'a>(expr: &'a IdedExpr, see: &mut dyn FnMut(&'a Expr)) {
     match &expr.expr {
         Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).for_each(below),
         Expr::Comprehension(loops) => {
-            [&loops.iter_range, &loops.accu_init, &loops.loop_cond, &loops.loop_step, &loops.result].into_iter().for_each(below);
+            [&loops.iter_range, &loops.accu_init, &loops.loop_cond, &loops.loop_step, &loops.result]
+                .into_iter()
+                .for_each(below);
         }
         Expr::List(list) => list.elements.iter().for_each(below),
         Expr::Select(select) => below(&select.operand),
@@ -147,7 +155,9 @@ fn children(mut expr: IdedExpr, change: &mut Change<'_>) -> Result<IdedExpr, Str
                 }
             }
         }
-        Expr::Struct(literal) => return Err(format!("undeclared reference to '{}' (in container '')", literal.type_name)),
+        Expr::Struct(literal) => {
+            return Err(format!("undeclared reference to '{}' (in container '')", literal.type_name));
+        }
         Expr::Unspecified => return Err("the expression is incomplete".to_owned()),
         Expr::Ident(_) | Expr::Literal(_) => {}
     }
@@ -186,7 +196,14 @@ fn select(operand: IdedExpr, field: &str) -> IdedExpr {
     node(Expr::Select(SelectExpr { operand: Box::new(operand), field: field.to_owned(), test: false }))
 }
 
-fn repeat(range: IdedExpr, variable: &str, init: IdedExpr, cond: IdedExpr, step: IdedExpr, result: IdedExpr) -> IdedExpr {
+fn repeat(
+    range: IdedExpr,
+    variable: &str,
+    init: IdedExpr,
+    cond: IdedExpr,
+    step: IdedExpr,
+    result: IdedExpr,
+) -> IdedExpr {
     node(Expr::Comprehension(Box::new(ComprehensionExpr {
         iter_range: range,
         iter_var: variable.to_owned(),

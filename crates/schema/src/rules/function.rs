@@ -75,8 +75,17 @@ pub(crate) fn find(name: &str) -> Option<(usize, usize, Yields)> {
         "optional.of" | "optional.ofNonZeroValue" | "value" => (1, 1, Dyn),
         "hasValue" => (1, 1, Bool),
         "or" | "orValue" => (2, 2, Dyn),
-        "isURL" | "isIP" | "isCIDR" | "isQuantity" | "isInteger" | "isUnspecified" | "isLoopback"
-        | "isLinkLocalMulticast" | "isLinkLocalUnicast" | "isGlobalUnicast" | "ip.isCanonical" => (1, 1, Bool),
+        "isURL"
+        | "isIP"
+        | "isCIDR"
+        | "isQuantity"
+        | "isInteger"
+        | "isUnspecified"
+        | "isLoopback"
+        | "isLinkLocalMulticast"
+        | "isLinkLocalUnicast"
+        | "isGlobalUnicast"
+        | "ip.isCanonical" => (1, 1, Bool),
         "isSemver" => (1, 2, Bool),
         "containsIP" | "containsCIDR" | "isGreaterThan" | "isLessThan" => (2, 2, Bool),
         "compareTo" => (2, 2, Int),

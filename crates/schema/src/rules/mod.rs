@@ -68,7 +68,8 @@ pub trait Rules {
     fn uses_old(&self, program: &Self::Program) -> bool;
 
     /// Makes values visible to expressions; the old one only if any wants it.
-    fn bind(&self, value: &Value, old: Option<&Value>, wants_old: bool, schema: &Schema, resource: bool) -> Self::Bound;
+    fn bind(&self, value: &Value, old: Option<&Value>, wants_old: bool, schema: &Schema, resource: bool)
+    -> Self::Bound;
 
     /// Evaluates an expression and takes its cost off the budget.
     fn eval(

@@ -68,7 +68,11 @@ impl<'a> Shape<'a> {
                 }
                 let direct = schema.properties.get(name).filter(|_| escape(name).as_deref() == Some(name));
                 let property = direct.or_else(|| {
-                    schema.properties.iter().find(|(own, _)| escape(own).as_deref() == Some(name)).map(|(_, schema)| schema)
+                    schema
+                        .properties
+                        .iter()
+                        .find(|(own, _)| escape(own).as_deref() == Some(name))
+                        .map(|(_, schema)| schema)
                 })?;
                 Self::of(property, property.embedded_resource)
             }
@@ -93,7 +97,9 @@ impl<'a> Shape<'a> {
                 matches!(other, Self::Null | Self::Object(..) | Self::Metadata | Self::Time | Self::Span)
             }
             (Self::List(one), Self::List(other)) | (Self::Map(one), Self::Map(other)) => one.agrees(other),
-            (Self::Map(_) | Self::Object(..) | Self::Metadata, Self::Map(_) | Self::Object(..) | Self::Metadata) => true,
+            (Self::Map(_) | Self::Object(..) | Self::Metadata, Self::Map(_) | Self::Object(..) | Self::Metadata) => {
+                true
+            }
             _ => self == other,
         }
     }

@@ -65,7 +65,8 @@ fn compile_node(
         let below = if schema.list_type == Some(ListType::Map) { lost } else { lost.or(Some(path)) };
         tree.items = compile_node(items, items.embedded_resource, below, &path.child("items"), errors).map(Box::new);
     }
-    let empty = tree.rules.is_empty() && tree.properties.is_empty() && tree.additional.is_none() && tree.items.is_none();
+    let empty =
+        tree.rules.is_empty() && tree.properties.is_empty() && tree.additional.is_none() && tree.items.is_none();
     (!empty).then_some(tree)
 }
 
@@ -220,7 +221,9 @@ impl Walk {
                     let hidden = before.root && matches!(key.as_str(), "apiVersion" | "kind");
                     let same = before.same.filter(|_| !hidden).and_then(|same| same.get(key));
                     let below = before.below(value, schema, old, same);
-                    let found = if let (Some(child), Some(values)) = (tree.additional.as_deref(), schema.additional.as_deref()) {
+                    let found = if let (Some(child), Some(values)) =
+                        (tree.additional.as_deref(), schema.additional.as_deref())
+                    {
                         Some((child, values, Trail::Key(trail, key)))
                     } else {
                         let child = tree.properties.get(key.as_str()).zip(schema.properties.get(key.as_str()));
@@ -306,7 +309,11 @@ impl Walk {
         // A message that cannot be shown is as good as none.
         let made = made.filter(|text| !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n'));
         let detail = made.unwrap_or_else(|| {
-            if rule.message.is_empty() { format!("failed rule: {}", name(rule)) } else { rule.message.trim().to_owned() }
+            if rule.message.is_empty() {
+                format!("failed rule: {}", name(rule))
+            } else {
+                rule.message.trim().to_owned()
+            }
         });
         let mut path = trail.bracketed();
         if !ready.field_path.is_empty() {
@@ -316,7 +323,9 @@ impl Walk {
         match rule.reason.as_str() {
             "FieldValueForbidden" => FieldError::forbidden(path, detail),
             "FieldValueRequired" => FieldError::required(path, detail),
-            "FieldValueDuplicate" => FieldError { path, kind: FieldErrorKind::Duplicate, value: shown, detail: String::new() },
+            "FieldValueDuplicate" => {
+                FieldError { path, kind: FieldErrorKind::Duplicate, value: shown, detail: String::new() }
+            }
             _ => FieldError { path, kind: FieldErrorKind::Invalid, value: shown, detail },
         }
     }

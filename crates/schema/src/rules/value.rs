@@ -58,7 +58,8 @@ fn field(name: &str, value: &Value, schema: &Schema, resource: bool) -> Option<(
         "apiVersion" | "kind" if resource => return Some((name.to_owned(), plain(value))),
         "metadata" if resource => {
             let names = ["name", "generateName"].into_iter();
-            let fields = names.filter_map(|name| Some((Key::String(Arc::new(name.to_owned())), plain(value.get(name)?))));
+            let fields =
+                names.filter_map(|name| Some((Key::String(Arc::new(name.to_owned())), plain(value.get(name)?))));
             return Some((name.to_owned(), cel::Value::Map(Map { map: Arc::new(fields.collect()) })));
         }
         _ => {}
@@ -73,7 +74,9 @@ fn formatted(text: &str, format: &str) -> cel::Value {
         "date-time" => cel::functions::timestamp(Arc::new(text.to_uppercase())).ok(),
         "date" => cel::functions::timestamp(Arc::new(format!("{text}T00:00:00Z"))).ok(),
         "duration" => cel::functions::duration(Arc::new(text.to_owned())).ok(),
-        "byte" => base64::engine::general_purpose::STANDARD.decode(text).ok().map(|bytes| cel::Value::Bytes(Arc::new(bytes))),
+        "byte" => {
+            base64::engine::general_purpose::STANDARD.decode(text).ok().map(|bytes| cel::Value::Bytes(Arc::new(bytes)))
+        }
         _ => None,
     };
     parsed.unwrap_or_else(|| cel::Value::String(Arc::new(text.to_owned())))

@@ -69,7 +69,13 @@ impl ServiceAddresses {
                 continue;
             }
             let body: Body = serde_json::from_slice(&entry.object.body).unwrap_or_default();
-            taken.extend(body.spec.cluster_ips.iter().filter_map(|ip| ip.parse::<Ipv4Addr>().ok()).map(|ip| Place::Address(ip.into())));
+            taken.extend(
+                body.spec
+                    .cluster_ips
+                    .iter()
+                    .filter_map(|ip| ip.parse::<Ipv4Addr>().ok())
+                    .map(|ip| Place::Address(ip.into())),
+            );
             let ports = body.spec.ports.iter().map(|port| port.node_port).chain([body.spec.health_check_node_port]);
             taken.extend(ports.filter(|port| *port > 0).map(Place::Port));
         }
@@ -120,7 +126,9 @@ impl ServiceAddresses {
             return Ok(());
         }
         if given.is_empty() {
-            let address = self.address(review, taken).ok_or_else(|| Status::internal("failed to allocate a serviceIP: range is full"))?;
+            let address = self
+                .address(review, taken)
+                .ok_or_else(|| Status::internal("failed to allocate a serviceIP: range is full"))?;
             spec["clusterIP"] = address.to_string().into();
             spec["clusterIPs"] = json!([address.to_string()]);
         } else if let Ok(address) = given.parse::<Ipv4Addr>() {
@@ -151,13 +159,19 @@ impl ServiceAddresses {
                 }
                 if !PORTS.contains(&given) {
                     let path = format!("spec.ports[{at}].nodePort");
-                    let why = format!("provided port is not in the valid range. The range of valid ports is {}-{}", PORTS.start(), PORTS.end());
+                    let why = format!(
+                        "provided port is not in the valid range. The range of valid ports is {}-{}",
+                        PORTS.start(),
+                        PORTS.end()
+                    );
                     return Err(invalid(review, &path, given.into(), &why));
                 }
                 self.reserve(review, Place::Port(given));
                 own.insert((at as u64, port["protocol"].to_string()), given);
             } else if wanted {
-                let number = self.port(review, taken).ok_or_else(|| Status::internal("failed to allocate a nodePort: range is full"))?;
+                let number = self
+                    .port(review, taken)
+                    .ok_or_else(|| Status::internal("failed to allocate a nodePort: range is full"))?;
                 port["nodePort"] = number.into();
                 own.insert((at as u64, port["protocol"].to_string()), number);
             }
@@ -202,8 +216,14 @@ impl Admission for ServiceAddresses {
 /// What a service holds.
 fn places(service: &Value) -> impl Iterator<Item = Place> + use<> {
     let body: Body = Body::deserialize(service).unwrap_or_default();
-    let addresses: Vec<Place> =
-        body.spec.cluster_ips.iter().filter_map(|ip| ip.parse::<Ipv4Addr>().ok()).map(|ip| Place::Address(ip.into())).collect();
-    let ports: Vec<Place> = body.spec.ports.iter().filter(|port| port.node_port > 0).map(|port| Place::Port(port.node_port)).collect();
+    let addresses: Vec<Place> = body
+        .spec
+        .cluster_ips
+        .iter()
+        .filter_map(|ip| ip.parse::<Ipv4Addr>().ok())
+        .map(|ip| Place::Address(ip.into()))
+        .collect();
+    let ports: Vec<Place> =
+        body.spec.ports.iter().filter(|port| port.node_port > 0).map(|port| Place::Port(port.node_port)).collect();
     addresses.into_iter().chain(ports)
 }

@@ -67,10 +67,14 @@ pub fn find(world: &World, target: &Target, wanted: Option<&str>) -> Result<Cont
 }
 
 fn the_only_one(tree: &Value, pod: &str) -> Result<String, Status> {
-    let names: Vec<&str> = tree["spec"]["containers"].as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).collect();
+    let names: Vec<&str> =
+        tree["spec"]["containers"].as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).collect();
     match names.as_slice() {
         [only] => Ok((*only).to_owned()),
-        _ => Err(Status::bad_request(format!("a container name must be specified for pod {pod}, choose one of: [{}]", names.join(" ")))),
+        _ => Err(Status::bad_request(format!(
+            "a container name must be specified for pod {pod}, choose one of: [{}]",
+            names.join(" ")
+        ))),
     }
 }
 
@@ -100,7 +104,9 @@ impl Container {
         }
         if self.pod.is_finished() {
             let phase = self.tree["status"]["phase"].as_str().unwrap_or_default();
-            return Err(Status::bad_request(format!("cannot exec into a container in a completed pod; current phase is {phase}")));
+            return Err(Status::bad_request(format!(
+                "cannot exec into a container in a completed pod; current phase is {phase}"
+            )));
         }
         Err(Status::internal(format!("unable to upgrade connection: container not found (\"{}\")", self.name)))
     }
@@ -118,6 +124,7 @@ impl Container {
     pub fn says_next(&self, world: &World, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
         let start = time::read(&self.status["state"]["running"]["startedAt"])?;
         let wishes = Wishes::of(&self.tree);
-        program_of(&self.tree, &self.spec, &wishes, world.faults.crashes(self.pod.head()), start).next_after(start, after)
+        program_of(&self.tree, &self.spec, &wishes, world.faults.crashes(self.pod.head()), start)
+            .next_after(start, after)
     }
 }

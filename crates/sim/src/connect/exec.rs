@@ -53,7 +53,9 @@ fn is_interactive(command: &[String]) -> bool {
 
 /// Whether the main process of a container is a shell that waits for somebody.
 pub fn runs_a_shell(spec: &serde_json::Value) -> bool {
-    let words = |field: &str| spec[field].as_array().into_iter().flatten().filter_map(|word| word.as_str()).map(ToOwned::to_owned);
+    let words = |field: &str| {
+        spec[field].as_array().into_iter().flatten().filter_map(|word| word.as_str()).map(ToOwned::to_owned)
+    };
     let command: Vec<String> = words("command").chain(words("args")).collect();
     command.is_empty() || is_interactive(&command)
 }

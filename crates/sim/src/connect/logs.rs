@@ -87,10 +87,9 @@ pub fn serve(world: Arc<World>, visit: &Visit) -> Result<Response<Body>, Status>
 fn run(container: &Container, previous: bool) -> Result<Value, Status> {
     let (name, pod) = (&container.name, container.pod.name());
     if previous {
-        return container.status["lastState"]
-            .get("terminated")
-            .cloned()
-            .ok_or_else(|| Status::bad_request(format!("previous terminated container {name:?} in pod {pod:?} not found")));
+        return container.status["lastState"].get("terminated").cloned().ok_or_else(|| {
+            Status::bad_request(format!("previous terminated container {name:?} in pod {pod:?} not found"))
+        });
     }
     let state = &container.status["state"];
     if let Some(run) = state.get("running").or(state.get("terminated")) {
@@ -108,7 +107,13 @@ fn run(container: &Container, previous: bool) -> Result<Value, Status> {
 }
 
 /// The log from its chosen beginning on, line by line as the container speaks, until it ends.
-fn follow(world: Arc<World>, container: Container, wanted: Wanted, first: String, told: Timestamp) -> impl futures::Stream<Item = Result<Bytes, BodyError>> {
+fn follow(
+    world: Arc<World>,
+    container: Container,
+    wanted: Wanted,
+    first: String,
+    told: Timestamp,
+) -> impl futures::Stream<Item = Result<Bytes, BodyError>> {
     let state = (world, container, wanted, Some(first), told);
     futures::stream::unfold(state, |(world, container, wanted, first, told)| async move {
         if let Some(first) = first {
@@ -120,7 +125,11 @@ fn follow(world: Arc<World>, container: Container, wanted: Wanted, first: String
 }
 
 /// The next lines of a running container; `None` when it has ended.
-pub async fn next_lines(world: &World, container: &Container, told: Timestamp) -> Option<(Vec<(Timestamp, String)>, Timestamp)> {
+pub async fn next_lines(
+    world: &World,
+    container: &Container,
+    told: Timestamp,
+) -> Option<(Vec<(Timestamp, String)>, Timestamp)> {
     let begin = container.status["state"]["running"]["startedAt"].clone();
     loop {
         let changed = world.pods_changed.notified();

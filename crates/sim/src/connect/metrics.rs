@@ -56,14 +56,18 @@ impl Mount for Metrics {
     }
 
     async fn handle(&self, visit: Visit) -> Result<Response<Body>, Status> {
-        let world = registry::find(&visit.hub, &visit.instance.name).ok_or_else(|| Status::unavailable("the simulated cluster is not running"))?;
+        let world = registry::find(&visit.hub, &visit.instance.name)
+            .ok_or_else(|| Status::unavailable("the simulated cluster is not running"))?;
         let query = Query::parse(visit.request.uri().query());
         let selector = query.labels()?;
         let target = &visit.target;
         let (kind, all) = match target.resource.as_str() {
             "nodes" => ("NodeMetrics", nodes(&world, &|node| selector.matches_head(&node.item.object.head))),
             "pods" => {
-                let fits = |pod: &Pod| (target.namespace.is_empty() || *pod.head().namespace == *target.namespace) && selector.matches_head(pod.head());
+                let fits = |pod: &Pod| {
+                    (target.namespace.is_empty() || *pod.head().namespace == *target.namespace)
+                        && selector.matches_head(pod.head())
+                };
                 ("PodMetrics", pods(&world, &fits))
             }
             other => return Err(Status::not_found(GROUP, other, &target.name)),
@@ -88,7 +92,9 @@ impl Mount for Metrics {
 pub fn of_pod(pod: &Pod, now: jiff::Timestamp) -> Vec<(String, Usage)> {
     let tree = pod.item.tree();
     let containers = tree["spec"]["containers"].as_array().into_iter().flatten();
-    containers.map(|one| (one["name"].as_str().unwrap_or_default().to_owned(), usage::of_container(&tree, one, now))).collect()
+    containers
+        .map(|one| (one["name"].as_str().unwrap_or_default().to_owned(), usage::of_container(&tree, one, now)))
+        .collect()
 }
 
 fn pods(world: &World, fits: &dyn Fn(&Pod) -> bool) -> Vec<Value> {
@@ -98,9 +104,11 @@ fn pods(world: &World, fits: &dyn Fn(&Pod) -> bool) -> Vec<Value> {
     drop(book);
     list.sort_by_key(|pod| pod.item.key());
     let row = |pod: &Pod| {
-        let containers: Vec<Value> = of_pod(pod, now).into_iter().map(|(name, used)| json!({"name": name, "usage": used.value()})).collect();
+        let containers: Vec<Value> =
+            of_pod(pod, now).into_iter().map(|(name, used)| json!({"name": name, "usage": used.value()})).collect();
         let head = pod.head();
-        let labels: serde_json::Map<String, Value> = head.labels.iter().map(|(key, value)| (key.to_string(), (**value).into())).collect();
+        let labels: serde_json::Map<String, Value> =
+            head.labels.iter().map(|(key, value)| (key.to_string(), (**value).into())).collect();
         json!({"metadata": {"name": head.name, "namespace": head.namespace, "labels": labels, "creationTimestamp": time::text(now)},
                "timestamp": time::text(now), "window": "30s", "containers": containers})
     };

@@ -26,7 +26,10 @@ pub fn serve(world: &World, visit: &Visit) -> Result<Response<Body>, Status> {
         "/pods" | "/runningpods" => Ok(answer(200, &pods(world, name))),
         "/stats/summary" => Ok(answer(200, &summary(world, &node))),
         "/metrics/resource" | "/metrics" => Ok(response(200, "text/plain; version=0.0.4", exposition(world, &node))),
-        "/configz" => Ok(answer(200, &json!({"kubeletconfig": {"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"}}))),
+        "/configz" => Ok(answer(
+            200,
+            &json!({"kubeletconfig": {"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"}}),
+        )),
         _ => Ok(response(404, "text/plain", "404 page not found\n")),
     }
 }
@@ -39,9 +42,7 @@ fn pods(world: &World, node: &str) -> Value {
 fn summary(world: &World, node: &Node) -> Value {
     let now = world.now();
     let stamp = time::text(now);
-    let part = |used: super::usage::Usage| {
-        json!({"cpu": {"time": stamp, "usageNanoCores": used.cpu}, "memory": {"time": stamp, "workingSetBytes": used.memory, "usageBytes": used.memory}})
-    };
+    let part = |used: super::usage::Usage| json!({"cpu": {"time": stamp, "usageNanoCores": used.cpu}, "memory": {"time": stamp, "workingSetBytes": used.memory, "usageBytes": used.memory}});
     let mut pods = Vec::new();
     for pod in world.book.read().pods_on(node.name()).iter().filter(|pod| pod.phase == Phase::Running) {
         let containers: Vec<Value> = metrics::of_pod(pod, now)
@@ -63,7 +64,8 @@ fn summary(world: &World, node: &Node) -> Value {
 fn exposition(world: &World, node: &Node) -> String {
     let used = metrics::of_node(world, node);
     let cores = |nano: i64| nano as f64 / 1e9;
-    let mut out = String::from("# TYPE node_cpu_usage_seconds_total counter\n# TYPE node_memory_working_set_bytes gauge\n");
+    let mut out =
+        String::from("# TYPE node_cpu_usage_seconds_total counter\n# TYPE node_memory_working_set_bytes gauge\n");
     let uptime = world.now().as_second() % 86_400;
     out.push_str(&format!("node_cpu_usage_seconds_total {:.3}\n", cores(used.cpu) * uptime as f64));
     out.push_str(&format!("node_memory_working_set_bytes {}\n", used.memory));

@@ -18,7 +18,10 @@ const MOST: usize = 64 * 1024;
 pub fn serve(world: Arc<World>, mut visit: Visit) -> Result<Response<Body>, Status> {
     let pod = container::pod(&world, &visit.target)?;
     if pod.is_finished() || pod.ip.is_empty() {
-        return Err(Status::bad_request(format!("unable to forward port because pod is not running. Current status={:?}", pod.phase)));
+        return Err(Status::bad_request(format!(
+            "unable to forward port because pod is not running. Current status={:?}",
+            pod.phase
+        )));
     }
     let ports = web::ports(&pod.item.tree());
     let (answer, upgraded) = match accept(&mut visit.request, Purpose::PortForward) {
@@ -47,7 +50,10 @@ pub fn serve(world: Arc<World>, mut visit: Visit) -> Result<Response<Body>, Stat
                     // A caller that hangs up has what it wanted.
                     let _ = converse(stream, &namespace, &name).await;
                 } else {
-                    let why = format!("failed to connect to localhost:{} inside namespace {namespace:?}: connect: connection refused", stream.port);
+                    let why = format!(
+                        "failed to connect to localhost:{} inside namespace {namespace:?}: connect: connection refused",
+                        stream.port
+                    );
                     stream.fail(&why).await;
                 }
             });

@@ -16,7 +16,8 @@ pub fn page(namespace: &str, pod: &str, port: &str, method: &str, path: &str) ->
 
 /// Ports the containers of a pod declare.
 pub fn ports(tree: &Value) -> Vec<(Option<String>, u16)> {
-    let containers = ["containers", "initContainers"].iter().flat_map(|list| tree["spec"][*list].as_array().into_iter().flatten());
+    let containers =
+        ["containers", "initContainers"].iter().flat_map(|list| tree["spec"][*list].as_array().into_iter().flatten());
     let all = containers.flat_map(|one| one["ports"].as_array().into_iter().flatten());
     all.filter_map(|port| {
         let number = u16::try_from(port["containerPort"].as_u64()?).ok()?;
@@ -41,11 +42,15 @@ pub fn serve_pod(world: &World, visit: &Visit) -> Result<Response<Body>, Status>
 pub fn serve_service(world: &World, visit: &Visit) -> Result<Response<Body>, Status> {
     let (name, port) = split(&visit.target.name);
     let namespace = &visit.target.namespace;
-    let item = world.cache(Kind::Service).get(namespace, &name).ok_or_else(|| Status::not_found("", "services", &name))?;
+    let item =
+        world.cache(Kind::Service).get(namespace, &name).ok_or_else(|| Status::not_found("", "services", &name))?;
     let interests = world.interests.read();
     let book = world.book.read();
     let mut ready = book.pods().filter(|pod| {
-        pod.ready.is_some() && !pod.head().deleting && *pod.head().namespace == **namespace && interests.services(pod.head()).any(|own| own == name)
+        pod.ready.is_some()
+            && !pod.head().deleting
+            && *pod.head().namespace == **namespace
+            && interests.services(pod.head()).any(|own| own == name)
     });
     let Some(pod) = ready.next() else {
         return Err(Status::unavailable(format!("no endpoints available for service {:?}", item.object.head.name)));

@@ -43,11 +43,17 @@ pub fn backends(world: &World, service: &Value, selector: &LabelSelector) -> Vec
     let book = world.book.read();
     let mut pods: Vec<Arc<Pod>> = book
         .pods()
-        .filter(|pod| *pod.head().namespace == *namespace && !pod.ip.is_empty() && !pod.is_finished() && selector.matches_head(pod.head()))
+        .filter(|pod| {
+            *pod.head().namespace == *namespace
+                && !pod.ip.is_empty()
+                && !pod.is_finished()
+                && selector.matches_head(pod.head())
+        })
         .cloned()
         .collect();
     pods.sort_by(|a, b| a.name().cmp(b.name()));
-    let zone = |node: &str| book.node(node).and_then(|node| node.label("topology.kubernetes.io/zone").map(ToOwned::to_owned));
+    let zone =
+        |node: &str| book.node(node).and_then(|node| node.label("topology.kubernetes.io/zone").map(ToOwned::to_owned));
     pods.iter().map(|pod| backend(service, pod, zone(&pod.node))).collect()
 }
 
@@ -94,7 +100,8 @@ fn ports(service: &Value, pod: &Value) -> Value {
 }
 
 fn named_port(pod: &Value, name: &str, protocol: &str) -> Option<i64> {
-    let containers = ["containers", "initContainers"].iter().flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten());
+    let containers =
+        ["containers", "initContainers"].iter().flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten());
     let mut ports = containers.flat_map(|container| container["ports"].as_array().into_iter().flatten());
     let found = ports.find(|port| port["name"] == name && port["protocol"].as_str().unwrap_or("TCP") == protocol)?;
     found["containerPort"].as_i64()
@@ -110,7 +117,8 @@ mod tests {
             {"name": "web", "port": 80, "targetPort": "http"}, {"name": "raw", "port": 90, "targetPort": 9090},
             {"name": "same", "port": 70}, {"name": "lost", "port": 60, "targetPort": "nobody"}]}});
         let pod = json!({"spec": {"containers": [{"ports": [{"name": "http", "containerPort": 8080}]}]}});
-        let found: Vec<i64> = ports(&service, &pod).as_array().expect("a list").iter().filter_map(|port| port["port"].as_i64()).collect();
+        let found: Vec<i64> =
+            ports(&service, &pod).as_array().expect("a list").iter().filter_map(|port| port["port"].as_i64()).collect();
         assert_eq!(found, [8080, 9090, 70]);
     }
 }

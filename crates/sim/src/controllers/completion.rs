@@ -123,7 +123,8 @@ impl<'a> Job<'a> {
 
     /// Whether a pod counts as failed: also one that is being deleted, unless only failed ones are replaced.
     fn has_failed(&self, pod: &Pod) -> bool {
-        let only_failed = self.tree["spec"]["podReplacementPolicy"] == "Failed" || !self.tree["spec"]["podFailurePolicy"].is_null();
+        let only_failed =
+            self.tree["spec"]["podReplacementPolicy"] == "Failed" || !self.tree["spec"]["podFailurePolicy"].is_null();
         pod.phase == Phase::Failed || pod.head().deleting && pod.phase != Phase::Succeeded && !only_failed
     }
 
@@ -144,7 +145,9 @@ impl<'a> Job<'a> {
         }
         for pod in held.values() {
             let uid = Value::from(&*pod.head().uid);
-            let known = ["succeeded", "failed"].iter().any(|list| uncounted[*list].as_array().is_some_and(|uids| uids.contains(&uid)));
+            let known = ["succeeded", "failed"]
+                .iter()
+                .any(|list| uncounted[*list].as_array().is_some_and(|uids| uids.contains(&uid)));
             if known {
                 plan.release.push(pod.name().to_owned());
                 continue;
@@ -173,18 +176,21 @@ impl<'a> Job<'a> {
             }
             plan.release.push(pod.name().to_owned());
         }
-        let failed: Vec<i64> = self.pods.iter().filter(|pod| self.has_failed(pod)).filter_map(|pod| index_of(pod)).collect();
+        let failed: Vec<i64> =
+            self.pods.iter().filter(|pod| self.has_failed(pod)).filter_map(|pod| index_of(pod)).collect();
         for index in failed {
             *self.failures.entry(index).or_default() += 1;
         }
         let waiting = |list: &str| uncounted[list].as_array().map_or(0, Vec::len);
-        self.failed = usize::try_from(self.status["failed"].as_u64().unwrap_or_default()).unwrap_or_default() + waiting("failed");
+        self.failed =
+            usize::try_from(self.status["failed"].as_u64().unwrap_or_default()).unwrap_or_default() + waiting("failed");
         self.succeeded = if self.indexed {
             let end = i64::try_from(self.completions.unwrap_or(0)).unwrap_or(i64::MAX);
             self.done.retain(|index| *index < end);
             self.done.len()
         } else {
-            usize::try_from(self.status["succeeded"].as_u64().unwrap_or_default()).unwrap_or_default() + waiting("succeeded")
+            usize::try_from(self.status["succeeded"].as_u64().unwrap_or_default()).unwrap_or_default()
+                + waiting("succeeded")
         };
         self.keep_uncounted(uncounted);
     }
@@ -282,7 +288,10 @@ impl<'a> Job<'a> {
         if let Some(most) = spec["maxFailedIndexes"].as_u64()
             && self.lost.len() as u64 > most
         {
-            return Some(("MaxFailedIndexesExceeded".into(), "Job has exceeded the specified maximal number of failed indexes".into()));
+            return Some((
+                "MaxFailedIndexesExceeded".into(),
+                "Job has exceeded the specified maximal number of failed indexes".into(),
+            ));
         }
         let all = self.completions.unwrap_or(0);
         let ended = self.lost.len() + self.done.difference(&self.lost).count() >= all && !self.lost.is_empty();
@@ -318,7 +327,9 @@ impl<'a> Job<'a> {
         let mut surplus = self.duplicates(&active);
         if active.len() > wanted {
             let mut ranked = active.clone();
-            ranked.sort_by_key(|pod| (!pod.node.is_empty(), pod.phase, pod.ready.is_some(), std::cmp::Reverse(pod.created)));
+            ranked.sort_by_key(|pod| {
+                (!pod.node.is_empty(), pod.phase, pod.ready.is_some(), std::cmp::Reverse(pod.created))
+            });
             surplus.extend(ranked.iter().take(active.len() - wanted).map(|pod| doomed(pod)));
         }
         plan.delete.extend(surplus);
@@ -344,14 +355,18 @@ impl<'a> Job<'a> {
             return Vec::new();
         }
         let mut seen = BTreeSet::new();
-        let extra = |pod: &&&Arc<Pod>| index_of(pod).is_none_or(|index| self.done.contains(&index) || self.lost.contains(&index) || !seen.insert(index));
+        let extra = |pod: &&&Arc<Pod>| {
+            index_of(pod)
+                .is_none_or(|index| self.done.contains(&index) || self.lost.contains(&index) || !seen.insert(index))
+        };
         active.iter().filter(extra).map(|pod| doomed(pod)).collect()
     }
 
     fn free_indexes(&self, active: &[&Arc<Pod>], missing: usize) -> Vec<Option<i64>> {
         let busy: BTreeSet<i64> = active.iter().filter_map(|pod| index_of(pod)).collect();
         let all = 0..i64::try_from(self.completions.unwrap_or(0)).unwrap_or(i64::MAX);
-        let free = all.filter(|index| !busy.contains(index) && !self.done.contains(index) && !self.lost.contains(index));
+        let free =
+            all.filter(|index| !busy.contains(index) && !self.done.contains(index) && !self.lost.contains(index));
         free.take(missing).map(Some).collect()
     }
 
@@ -359,7 +374,8 @@ impl<'a> Job<'a> {
     fn pause_left(&self) -> Option<Duration> {
         let ends = |phase: Phase| self.pods.iter().filter(move |pod| pod.phase == phase).filter_map(|pod| pod.finished);
         let last_success = ends(Phase::Succeeded).max();
-        let after: Vec<Timestamp> = ends(Phase::Failed).filter(|end| last_success.is_none_or(|good| *end > good)).collect();
+        let after: Vec<Timestamp> =
+            ends(Phase::Failed).filter(|end| last_success.is_none_or(|good| *end > good)).collect();
         let last = after.iter().max()?;
         let doubled = FIRST_PAUSE << (after.len() - 1).min(10);
         let due = time::plus(*last, i64::try_from(doubled.min(LONGEST_PAUSE)).unwrap_or(i64::MAX));

@@ -109,9 +109,12 @@ fn a_suspended_job_stops_its_pods() {
 
 #[test]
 fn rules_say_what_a_failure_means() {
-    let rule = |action: &str| json!({"parallelism": 1, "backoffLimit": 0, "podFailurePolicy": {"rules": [
-        {"action": action, "onExitCodes": {"operator": "In", "values": [1]}}]}});
-    let failed = || vec![ended("a", "Failed", "2026-01-01T00:00:01Z").set(&["metadata", "finalizers"], json!([FINALIZER]))];
+    let rule = |action: &str| {
+        json!({"parallelism": 1, "backoffLimit": 0, "podFailurePolicy": {"rules": [
+        {"action": action, "onExitCodes": {"operator": "In", "values": [1]}}]}})
+    };
+    let failed =
+        || vec![ended("a", "Failed", "2026-01-01T00:00:01Z").set(&["metadata", "finalizers"], json!([FINALIZER]))];
     let plan = run(&job(rule("FailJob"), json!({})), failed());
     assert_eq!(plan.status["conditions"][0]["reason"], "PodFailurePolicy");
     let plan = run(&job(rule("Ignore"), json!({})), failed());

@@ -59,7 +59,11 @@ pub fn decide(cron: &Value, jobs: &[Value], now: Timestamp) -> Plan {
     let active: Vec<&Value> = jobs.iter().filter(|job| !is_finished(job)).collect();
     match cron["spec"]["concurrencyPolicy"].as_str() {
         Some("Forbid") if !active.is_empty() => {
-            plan.events.push(("Normal", "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid".into()));
+            plan.events.push((
+                "Normal",
+                "JobAlreadyActive",
+                "Not starting job because prior execution is running and concurrency policy is Forbid".into(),
+            ));
         }
         Some("Replace") => {
             plan.delete.extend(active.iter().map(|job| key(job)));
@@ -72,17 +76,24 @@ pub fn decide(cron: &Value, jobs: &[Value], now: Timestamp) -> Plan {
 
 /// The moment a Job must be made for, if there is one that was not served.
 fn due(cron: &Value, schedule: &Schedule, now: Timestamp, plan: &mut Plan) -> Option<Timestamp> {
-    let last = time::read(&cron["status"]["lastScheduleTime"]).or(time::read(&cron["metadata"]["creationTimestamp"]))?;
+    let last =
+        time::read(&cron["status"]["lastScheduleTime"]).or(time::read(&cron["metadata"]["creationTimestamp"]))?;
     let deadline = cron["spec"]["startingDeadlineSeconds"].as_i64();
     let from = deadline.map_or(last, |seconds| last.max(time::plus(now, -seconds)));
     let (due, missed) = schedule.last(from, now);
     if missed > 100 {
-        let message = format!("too many missed start times: {missed}. Set or decrease .spec.startingDeadlineSeconds or check clock skew");
+        let message = format!(
+            "too many missed start times: {missed}. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+        );
         plan.events.push(("Warning", "TooManyMissedTimes", message));
     }
     let due = due?;
     if deadline.is_some_and(|seconds| time::plus(due, seconds) < now) {
-        plan.events.push(("Warning", "MissSchedule", format!("Missed scheduled time to start a job: {}", time::text(due))));
+        plan.events.push((
+            "Warning",
+            "MissSchedule",
+            format!("Missed scheduled time to start a job: {}", time::text(due)),
+        ));
         return None;
     }
     Some(due)
@@ -117,8 +128,10 @@ fn reference(job: &Value) -> Value {
 /// Finished Jobs beyond the number to be kept, oldest first.
 fn old_jobs(cron: &Value, jobs: &[Value]) -> Vec<(String, String)> {
     let mut gone = Vec::new();
-    for (kind, field, kept) in [("Complete", "successfulJobsHistoryLimit", 3), ("Failed", "failedJobsHistoryLimit", 1)] {
-        let mut ended: Vec<&Value> = jobs.iter().filter(|job| condition::is_true(&job["status"]["conditions"], kind)).collect();
+    for (kind, field, kept) in [("Complete", "successfulJobsHistoryLimit", 3), ("Failed", "failedJobsHistoryLimit", 1)]
+    {
+        let mut ended: Vec<&Value> =
+            jobs.iter().filter(|job| condition::is_true(&job["status"]["conditions"], kind)).collect();
         ended.sort_by_key(|job| job["status"]["startTime"].as_str().unwrap_or_default().to_owned());
         let limit = usize::try_from(cron["spec"][field].as_u64().unwrap_or(kept)).unwrap_or(usize::MAX);
         gone.extend(ended.iter().take(ended.len().saturating_sub(limit)).map(|job| key(job)));

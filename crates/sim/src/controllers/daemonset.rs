@@ -61,7 +61,11 @@ fn node_of(pod: &Pod) -> String {
     let Some(want) = Want::of(&pod.item) else { return String::new() };
     let terms = want.affinity.node_affinity.required.into_iter().flat_map(|selector| selector.node_selector_terms);
     let fields = terms.flat_map(|term| term.match_fields);
-    fields.into_iter().find(|field| field.key == "metadata.name").and_then(|field| field.values.into_iter().next()).unwrap_or_default()
+    fields
+        .into_iter()
+        .find(|field| field.key == "metadata.name")
+        .and_then(|field| field.values.into_iter().next())
+        .unwrap_or_default()
 }
 
 /// Decides what a DaemonSet needs.
@@ -112,7 +116,16 @@ fn doomed(pod: &Arc<Pod>) -> (String, String) {
 
 /// One pod where there shall be one, none elsewhere.
 #[allow(clippy::too_many_arguments, reason = "one node, taken apart")]
-fn manage(node: &str, runs: bool, stays: bool, here: &[Arc<Pod>], hash: &str, set: &Value, now: Timestamp, plan: &mut Plan) {
+fn manage(
+    node: &str,
+    runs: bool,
+    stays: bool,
+    here: &[Arc<Pod>],
+    hash: &str,
+    set: &Value,
+    now: Timestamp,
+    plan: &mut Plan,
+) {
     let live: Vec<&Arc<Pod>> = here.iter().filter(|pod| !pod.head().deleting).collect();
     if !stays {
         plan.delete.extend(live.into_iter().map(doomed));
@@ -148,7 +161,14 @@ fn surge(set: &Value, total: i64) -> i64 {
 }
 
 /// Replaces pods of old templates within the bounds.
-fn roll(set: &Value, wanted: &[&str], on: &BTreeMap<String, Vec<Arc<Pod>>>, hash: &str, now: Timestamp, plan: &mut Plan) {
+fn roll(
+    set: &Value,
+    wanted: &[&str],
+    on: &BTreeMap<String, Vec<Arc<Pod>>>,
+    hash: &str,
+    now: Timestamp,
+    plan: &mut Plan,
+) {
     if set["spec"]["updateStrategy"]["type"] == "OnDelete" {
         return;
     }
@@ -201,12 +221,19 @@ fn status(set: &Value, wanted: &[&str], on: &BTreeMap<String, Vec<Arc<Pod>>>, ha
         available += usize::from(live.iter().any(|pod| is_available(pod, set, now)));
         updated += usize::from(live.iter().any(|pod| is_new(pod, hash) && !pod.head().deleting));
     }
-    let astray = on.iter().filter(|(node, list)| !wanted.contains(&node.as_str()) && list.iter().any(|pod| pod.is_active())).count();
+    let astray = on
+        .iter()
+        .filter(|(node, list)| !wanted.contains(&node.as_str()) && list.iter().any(|pod| pod.is_active()))
+        .count();
     let mut status = json!({
         "currentNumberScheduled": current, "numberMisscheduled": astray, "desiredNumberScheduled": wanted.len(),
         "numberReady": ready, "observedGeneration": set["metadata"]["generation"],
     });
-    let rest = [("updatedNumberScheduled", updated), ("numberAvailable", available), ("numberUnavailable", wanted.len() - available)];
+    let rest = [
+        ("updatedNumberScheduled", updated),
+        ("numberAvailable", available),
+        ("numberUnavailable", wanted.len() - available),
+    ];
     for (field, count) in rest.into_iter().filter(|(_, count)| *count > 0) {
         status[field] = count.into();
     }

@@ -23,12 +23,19 @@ fn names(list: &[(String, String)]) -> Vec<&str> {
 fn every_fitting_node_gets_a_pod() {
     let master = node("m", json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), json!({}));
     let plain = || node("a", json!({}), json!({"gpu": "yes"}));
-    assert_eq!(run(&set(json!({})), vec![plain(), master.clone(), node("b", json!({}), json!({}))], vec![]).create, ["a", "b"]);
+    assert_eq!(
+        run(&set(json!({})), vec![plain(), master.clone(), node("b", json!({}), json!({}))], vec![]).create,
+        ["a", "b"]
+    );
     let tolerant = set(json!({"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}}));
     assert_eq!(run(&tolerant, vec![plain(), master], vec![]).create, ["a", "m"]);
     let picky = set(json!({"template": {"spec": {"nodeSelector": {"gpu": "yes"}}}}));
     assert_eq!(run(&picky, vec![plain(), node("b", json!({}), json!({}))], vec![]).create, ["a"]);
-    let cordoned = node("c", json!({"unschedulable": true, "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]}), json!({}));
+    let cordoned = node(
+        "c",
+        json!({"unschedulable": true, "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]}),
+        json!({}),
+    );
     assert_eq!(run(&set(json!({})), vec![cordoned], vec![]).create, ["c"]);
 }
 
@@ -37,7 +44,8 @@ fn a_failed_pod_goes_and_a_second_one_too() {
     let nodes = || vec![node("a", json!({}), json!({}))];
     let plan = run(&set(json!({})), nodes(), vec![some_pod("x").node("a").phase("Failed")]);
     assert_eq!(names(&plan.delete), ["x"]);
-    let twice = vec![some_pod("x").node("a").label(LABEL, "new").ready(), some_pod("y").node("a").label(LABEL, "new").ready()];
+    let twice =
+        vec![some_pod("x").node("a").label(LABEL, "new").ready(), some_pod("y").node("a").label(LABEL, "new").ready()];
     assert_eq!(run(&set(json!({})), nodes(), twice).delete.len(), 1);
 }
 

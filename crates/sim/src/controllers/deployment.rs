@@ -46,10 +46,13 @@ async fn collide(world: &World, work: &Work, deployment: &Value, set: &Value, st
     let name = set["metadata"]["name"].as_str().unwrap_or_default();
     let (namespace, own) = split(&work.key);
     let there = world.manager.get(Kind::ReplicaSet.gvr(), Some(namespace), name).await?;
-    let ours = there["metadata"]["ownerReferences"].as_array().into_iter().flatten().any(|owner| {
-        owner["uid"] == deployment["metadata"]["uid"]
-    });
-    if ours && there["metadata"]["deletionTimestamp"].is_null() && there["spec"]["template"] == set["spec"]["template"] {
+    let ours = there["metadata"]["ownerReferences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|owner| owner["uid"] == deployment["metadata"]["uid"]);
+    if ours && there["metadata"]["deletionTimestamp"].is_null() && there["spec"]["template"] == set["spec"]["template"]
+    {
         return Err(status);
     }
     let count = deployment["status"]["collisionCount"].as_i64().unwrap_or_default() + 1;
@@ -90,7 +93,9 @@ async fn claim_sets(world: &World, work: &Work, deployment: &Value) -> Result<Ve
                 sets.push(item.tree());
                 continue;
             }
-            Some(owner) if *owner.uid == *uid && !head.deleting && !leaving => json!([{"$patch": "delete", "uid": uid}]),
+            Some(owner) if *owner.uid == *uid && !head.deleting && !leaving => {
+                json!([{"$patch": "delete", "uid": uid}])
+            }
             None if matches && !head.deleting && !leaving => json!([controller_ref(Kind::Deployment, deployment)]),
             _ => continue,
         };

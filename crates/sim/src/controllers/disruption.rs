@@ -32,7 +32,10 @@ pub fn decide(budget: &Value, pods: &[Arc<Pod>], scales: i64, now: Timestamp) ->
         }
     };
     let (evicting, again) = evicting(budget, pods, now);
-    let healthy = pods.iter().filter(|pod| pod.ready.is_some() && !pod.head().deleting && !evicting.contains_key(pod.name())).count();
+    let healthy = pods
+        .iter()
+        .filter(|pod| pod.ready.is_some() && !pod.head().deleting && !evicting.contains_key(pod.name()))
+        .count();
     let healthy = i64::try_from(healthy).unwrap_or(i64::MAX);
     let allowed = if expected <= 0 { 0 } else { (healthy - desired).max(0) };
     let mut status = json!({
@@ -76,7 +79,9 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
     let selector = LabelSelector::from_value(&budget["spec"]["selector"]).unwrap_or_else(|_| LabelSelector::nothing());
     let pods: Vec<Arc<Pod>> = {
         let book = world.book.read();
-        let fitting = book.pods().filter(|pod| *pod.head().namespace == *namespace && !pod.is_finished() && selector.matches_head(pod.head()));
+        let fitting = book.pods().filter(|pod| {
+            *pod.head().namespace == *namespace && !pod.is_finished() && selector.matches_head(pod.head())
+        });
         fitting.cloned().collect()
     };
     let (status, again) = decide(&budget, &pods, scales(world, namespace, &pods), world.now());
@@ -103,7 +108,9 @@ fn scales(world: &World, namespace: &str, pods: &[Arc<Pod>]) -> i64 {
         if known.contains_key(&uid) {
             continue;
         }
-        let replicas = kind.and_then(|kind| world.cache(kind).get(namespace, &name)).and_then(|item| item.tree()["spec"]["replicas"].as_i64());
+        let replicas = kind
+            .and_then(|kind| world.cache(kind).get(namespace, &name))
+            .and_then(|item| item.tree()["spec"]["replicas"].as_i64());
         known.insert(uid, replicas.unwrap_or_default());
     }
     known.values().sum()
@@ -130,7 +137,11 @@ mod tests {
             let budget = json!({"metadata": {"generation": 1}, "spec": spec, "status": status});
             let (status, _) = decide(&budget, &pods, 4, now);
             assert_eq!(status["disruptionsAllowed"], allowed, "{budget}");
-            assert_eq!((&status["desiredHealthy"], &status["expectedPods"]), (&json!(desired), &json!(expected)), "{budget}");
+            assert_eq!(
+                (&status["desiredHealthy"], &status["expectedPods"]),
+                (&json!(desired), &json!(expected)),
+                "{budget}"
+            );
         }
     }
 }

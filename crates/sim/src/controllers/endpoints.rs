@@ -27,7 +27,8 @@ fn address(backend: &Backend) -> Value {
 pub fn subsets(backends: &[Backend]) -> Value {
     let mut groups: BTreeMap<String, (Value, Vec<Value>, Vec<Value>)> = BTreeMap::new();
     for backend in backends.iter().filter(|backend| !backend.terminating || backend.ready).take(MOST) {
-        let group = groups.entry(backend.ports.to_string()).or_insert_with(|| (backend.ports.clone(), Vec::new(), Vec::new()));
+        let group =
+            groups.entry(backend.ports.to_string()).or_insert_with(|| (backend.ports.clone(), Vec::new(), Vec::new()));
         if backend.ready { &mut group.1 } else { &mut group.2 }.push(address(backend));
     }
     let list = groups.into_values().map(|(ports, ready, unready)| {
@@ -73,8 +74,12 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
             let object = json!({"kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": name, "labels": labels}, "subsets": subsets});
             write::create(&world.manager, Kind::Endpoints, namespace, &object).await?
         }
-        Some(old) if old["subsets"].as_array().unwrap_or(&Vec::new()) == subsets.as_array().unwrap_or(&Vec::new())
-            && old["metadata"]["labels"] == labels => return Ok(None),
+        Some(old)
+            if old["subsets"].as_array().unwrap_or(&Vec::new()) == subsets.as_array().unwrap_or(&Vec::new())
+                && old["metadata"]["labels"] == labels =>
+        {
+            return Ok(None);
+        }
         Some(old) => {
             let labels = crate::diff::merge(&old["metadata"]["labels"], &labels).unwrap_or_else(|| json!({}));
             let patch = json!({"metadata": {"labels": labels}, "subsets": subsets});
@@ -92,8 +97,15 @@ mod tests {
     #[test]
     fn addresses_are_grouped_by_ports_and_readiness() {
         let backend = |ip: &str, ready: bool, port: i64| Backend {
-            ip: ip.into(), node: "n".into(), zone: None, hostname: None, target: json!({}), ready, serving: ready,
-            terminating: false, ports: json!([{"port": port, "protocol": "TCP"}]),
+            ip: ip.into(),
+            node: "n".into(),
+            zone: None,
+            hostname: None,
+            target: json!({}),
+            ready,
+            serving: ready,
+            terminating: false,
+            ports: json!([{"port": port, "protocol": "TCP"}]),
         };
         let all = subsets(&[backend("1", true, 80), backend("2", false, 80), backend("3", true, 90)]);
         assert_eq!(all.as_array().map(Vec::len), Some(2));

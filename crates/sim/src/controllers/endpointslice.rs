@@ -52,7 +52,8 @@ pub fn decide(backends: &[Backend], slices: &[Value]) -> Plan {
     let mut plan = Plan::default();
     let mut left: Vec<&Value> = slices.iter().collect();
     for (ports, endpoints) in groups.into_values() {
-        let (own, others): (Vec<&Value>, Vec<&Value>) = left.into_iter().partition(|slice| same_ports(&slice["ports"], &ports));
+        let (own, others): (Vec<&Value>, Vec<&Value>) =
+            left.into_iter().partition(|slice| same_ports(&slice["ports"], &ports));
         left = others;
         pack(ports, endpoints, &own, &mut plan);
     }
@@ -68,7 +69,8 @@ pub fn decide(backends: &[Backend], slices: &[Value]) -> Plan {
             }
         }
     }
-    let strangers = left.iter().map(|slice| (name(slice), slice["metadata"]["uid"].as_str().unwrap_or_default().to_owned()));
+    let strangers =
+        left.iter().map(|slice| (name(slice), slice["metadata"]["uid"].as_str().unwrap_or_default().to_owned()));
     plan.delete.extend(strangers);
     plan
 }
@@ -132,7 +134,11 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
         .cache(Kind::EndpointSlice)
         .list_in(namespace)
         .iter()
-        .filter(|item| item.object.head.label(SERVICE) == Some(own) && item.object.head.label(MANAGED) == Some(MANAGER) && !item.object.head.deleting)
+        .filter(|item| {
+            item.object.head.label(SERVICE) == Some(own)
+                && item.object.head.label(MANAGED) == Some(MANAGER)
+                && !item.object.head.deleting
+        })
         .map(atoll_runtime::Item::tree)
         .collect();
     let plan = decide(&backends(world, &service, &selector), &slices);
@@ -179,8 +185,15 @@ mod tests {
 
     fn backend(n: usize) -> Backend {
         Backend {
-            ip: format!("10.0.0.{n}"), node: "n".into(), zone: None, hostname: None, target: json!({"uid": format!("u{n:03}")}),
-            ready: true, serving: true, terminating: false, ports: json!([{"port": 80, "protocol": "TCP"}]),
+            ip: format!("10.0.0.{n}"),
+            node: "n".into(),
+            zone: None,
+            hostname: None,
+            target: json!({"uid": format!("u{n:03}")}),
+            ready: true,
+            serving: true,
+            terminating: false,
+            ports: json!([{"port": 80, "protocol": "TCP"}]),
         }
     }
 

@@ -34,8 +34,11 @@ pub fn judge(job: &Value, pod: &Pod) -> Judgement {
             Some("FailIndex") => Judgement::FailIndex,
             Some("FailJob") => {
                 let meta = &tree["metadata"];
-                let (namespace, name) = (meta["namespace"].as_str().unwrap_or_default(), meta["name"].as_str().unwrap_or_default());
-                Judgement::FailJob(what.replace("{pod}", &format!("{namespace}/{name}")).replace("{rule}", &at.to_string()))
+                let (namespace, name) =
+                    (meta["namespace"].as_str().unwrap_or_default(), meta["name"].as_str().unwrap_or_default());
+                Judgement::FailJob(
+                    what.replace("{pod}", &format!("{namespace}/{name}")).replace("{rule}", &at.to_string()),
+                )
             }
             _ => Judgement::Count,
         };
@@ -52,16 +55,21 @@ fn fits(rule: &Value, pod: &Value) -> Option<String> {
         let lists = ["containerStatuses", "initContainerStatuses"];
         for status in lists.iter().flat_map(|list| pod["status"][*list].as_array().into_iter().flatten()) {
             let name = status["name"].as_str().unwrap_or_default();
-            let Some(exit) = status["state"]["terminated"]["exitCode"].as_i64().filter(|exit| *exit != 0) else { continue };
+            let Some(exit) = status["state"]["terminated"]["exitCode"].as_i64().filter(|exit| *exit != 0) else {
+                continue;
+            };
             if only.is_none_or(|only| only == name) && values.contains(&exit) == inside {
-                return Some(format!("Container {name} for pod {{pod}} failed with exit code {exit} matching FailJob rule at index {{rule}}"));
+                return Some(format!(
+                    "Container {name} for pod {{pod}} failed with exit code {exit} matching FailJob rule at index {{rule}}"
+                ));
             }
         }
         return None;
     }
     for pattern in rule["onPodConditions"].as_array().into_iter().flatten() {
         let wanted = pattern["status"].as_str().unwrap_or("True");
-        let found = pod["status"]["conditions"].as_array().into_iter().flatten().find(|one| one["type"] == pattern["type"]);
+        let found =
+            pod["status"]["conditions"].as_array().into_iter().flatten().find(|one| one["type"] == pattern["type"]);
         if found.is_some_and(|one| one["status"] == wanted) {
             let kind = pattern["type"].as_str().unwrap_or_default();
             return Some(format!("Pod {{pod}} has condition {kind} matching FailJob rule at index {{rule}}"));

@@ -76,7 +76,10 @@ fn pod(job: &Value, index: Option<i64>) -> Value {
 async fn release(world: &World, work: &Work, names: &[String]) -> Result<(), Status> {
     let (namespace, _) = split(&work.key);
     let patch = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}});
-    let writes: Vec<_> = names.iter().map(|name| write::strategic(&world.manager, Kind::Pod, (namespace, name), &patch).boxed()).collect();
+    let writes: Vec<_> = names
+        .iter()
+        .map(|name| write::strategic(&world.manager, Kind::Pod, (namespace, name), &patch).boxed())
+        .collect();
     let mut results = futures::stream::iter(writes).buffer_unordered(WIDTH);
     while let Some(result) = results.next().await {
         match result {

@@ -1,25 +1,25 @@
 //! Workload controllers: each decides in a pure function and carries out what was decided.
 
+mod backend;
+mod completion;
 pub mod cronjob;
 pub mod daemonset;
 pub mod deployment;
 pub mod disruption;
 pub mod endpoints;
 pub mod endpointslice;
-pub mod job;
-pub mod node_lifecycle;
-mod backend;
-mod completion;
 mod failure_policy;
 mod indexes;
+pub mod job;
+pub mod node_lifecycle;
 mod ordinal;
-mod schedule;
 pub mod replicaset;
 pub mod replication;
 pub mod revision;
 pub mod rollout;
 mod rollout_scale;
 mod rollout_status;
+mod schedule;
 pub mod service;
 pub mod statefulset;
 pub mod volume;
@@ -51,7 +51,13 @@ pub fn parent(world: &World, kind: Kind, work: &Work) -> Option<Value> {
 }
 
 /// Writes the status of a parent and remembers to see it before the next look.
-pub async fn write_status(world: &World, work: &Work, kind: Kind, object: &Value, status: &Value) -> Result<(), Status> {
+pub async fn write_status(
+    world: &World,
+    work: &Work,
+    kind: Kind,
+    object: &Value,
+    status: &Value,
+) -> Result<(), Status> {
     if let Some(written) = write::status(&world.manager, kind, object, status).await? {
         world.expect(work, written.revision());
     }
@@ -61,7 +67,8 @@ pub async fn write_status(world: &World, work: &Work, kind: Kind, object: &Value
 /// Creates pods, several at a time; returns how many were made and the first failure.
 pub async fn create_pods(world: &World, work: &Work, pods: Vec<Value>) -> (usize, Option<Status>) {
     let (namespace, _) = split(&work.key);
-    let writes: Vec<_> = pods.iter().map(|pod| write::create(&world.manager, Kind::Pod, namespace, pod).boxed()).collect();
+    let writes: Vec<_> =
+        pods.iter().map(|pod| write::create(&world.manager, Kind::Pod, namespace, pod).boxed()).collect();
     let mut results = futures::stream::iter(writes).buffer_unordered(WIDTH);
     let (mut made, mut failure, mut newest) = (0, None, 0);
     while let Some(result) = results.next().await {

@@ -55,7 +55,9 @@ pub fn conditions(node: &Value, down: bool, now: &str) -> Value {
             (text("status"), text("reason"), text("message"))
         };
         let says = condition::Says { kind: text("type"), status, reason, message };
-        let beat = condition::get(&list, text("type")).map(|old| old["lastHeartbeatTime"].clone()).unwrap_or_else(|| now.into());
+        let beat = condition::get(&list, text("type"))
+            .map(|old| old["lastHeartbeatTime"].clone())
+            .unwrap_or_else(|| now.into());
         if condition::set(&mut list, says, condition::Stamps::Transition, now) {
             let beat = if down { beat } else { now.into() };
             for one in list.as_array_mut().into_iter().flatten().filter(|one| one["type"] == text("type")) {
@@ -69,9 +71,11 @@ pub fn conditions(node: &Value, down: bool, now: &str) -> Value {
 /// When a pod must leave because of taints: never, at once or at a moment.
 fn leaves_at(tolerations: &[Toleration], node: &Value, now: Timestamp) -> Option<Timestamp> {
     let mut earliest: Option<Timestamp> = None;
-    for taint in node["spec"]["taints"].as_array().into_iter().flatten().filter(|taint| taint["effect"] == "NoExecute") {
+    for taint in node["spec"]["taints"].as_array().into_iter().flatten().filter(|taint| taint["effect"] == "NoExecute")
+    {
         let parsed: crate::node::Taint = serde_json::from_value(json!({
-            "key": taint["key"], "value": taint["value"].as_str().unwrap_or_default(), "effect": "NoExecute"})).unwrap_or_default();
+            "key": taint["key"], "value": taint["value"].as_str().unwrap_or_default(), "effect": "NoExecute"}))
+        .unwrap_or_default();
         let fitting: Vec<&Toleration> =
             tolerations.iter().filter(|one| crate::scheduler::tolerates(std::slice::from_ref(one), &parsed)).collect();
         if fitting.is_empty() {
@@ -116,9 +120,15 @@ async fn report(world: &World, work: &Work, node: &Value, down: bool, now: &str)
         world.expect(work, written.revision());
         let name = &work.key;
         if was_ready && down {
-            world.manager.event(node, "Normal", "NodeNotReady", &format!("Node {name} status is now: NodeNotReady"), world.now()).await;
+            world
+                .manager
+                .event(node, "Normal", "NodeNotReady", &format!("Node {name} status is now: NodeNotReady"), world.now())
+                .await;
         } else if !was_ready && !down {
-            world.kubelet.event(node, "Normal", "NodeReady", &format!("Node {name} status is now: NodeReady"), world.now()).await;
+            world
+                .kubelet
+                .event(node, "Normal", "NodeReady", &format!("Node {name} status is now: NodeReady"), world.now())
+                .await;
         }
     }
     Ok(())
@@ -198,10 +208,23 @@ mod tests {
     #[test]
     fn a_lost_node_is_tainted_and_a_found_one_is_not() {
         let own = json!({"spec": {"taints": [{"key": "mine", "effect": "NoSchedule"}], "unschedulable": true}});
-        let keys = |list: &[Value]| -> Vec<String> { list.iter().map(|t| format!("{}:{}", t["key"].as_str().unwrap_or_default(), t["effect"].as_str().unwrap_or_default())).collect() };
+        let keys = |list: &[Value]| -> Vec<String> {
+            list.iter()
+                .map(|t| {
+                    format!("{}:{}", t["key"].as_str().unwrap_or_default(), t["effect"].as_str().unwrap_or_default())
+                })
+                .collect()
+        };
         let down = taints(&own, true, "t");
-        assert_eq!(keys(&down), ["mine:NoSchedule", "node.kubernetes.io/unschedulable:NoSchedule",
-            "node.kubernetes.io/unreachable:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"]);
+        assert_eq!(
+            keys(&down),
+            [
+                "mine:NoSchedule",
+                "node.kubernetes.io/unschedulable:NoSchedule",
+                "node.kubernetes.io/unreachable:NoSchedule",
+                "node.kubernetes.io/unreachable:NoExecute"
+            ]
+        );
         let up = taints(&json!({"spec": {"taints": down}}), false, "t");
         assert_eq!(keys(&up), ["mine:NoSchedule"]);
     }
@@ -210,10 +233,20 @@ mod tests {
     fn pods_leave_when_their_patience_ends() {
         let now: Timestamp = "2026-01-01T00:10:00Z".parse().expect("a moment");
         let node = json!({"spec": {"taints": [{"key": UNREACHABLE, "effect": "NoExecute", "timeAdded": "2026-01-01T00:09:00Z"}]}});
-        let patience = |seconds: Option<i64>| vec![Toleration { key: UNREACHABLE.into(), operator: "Exists".into(), toleration_seconds: seconds, ..Toleration::default() }];
+        let patience = |seconds: Option<i64>| {
+            vec![Toleration {
+                key: UNREACHABLE.into(),
+                operator: "Exists".into(),
+                toleration_seconds: seconds,
+                ..Toleration::default()
+            }]
+        };
         assert_eq!(leaves_at(&[], &node, now), Some(now));
         assert_eq!(leaves_at(&patience(None), &node, now), None);
-        assert_eq!(leaves_at(&patience(Some(300)), &node, now), Some("2026-01-01T00:14:00Z".parse().expect("a moment")));
+        assert_eq!(
+            leaves_at(&patience(Some(300)), &node, now),
+            Some("2026-01-01T00:14:00Z".parse().expect("a moment"))
+        );
         assert_eq!(leaves_at(&[], &json!({"spec": {}}), now), None);
     }
 }

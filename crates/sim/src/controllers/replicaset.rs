@@ -117,7 +117,13 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
 }
 
 /// Looks after a set of pods, be it a ReplicaSet or a ReplicationController.
-pub async fn run(world: &World, work: &Work, kind: Kind, set: &Value, selector: &atoll_meta::selector::LabelSelector) -> Again {
+pub async fn run(
+    world: &World,
+    work: &Work,
+    kind: Kind,
+    set: &Value,
+    selector: &atoll_meta::selector::LabelSelector,
+) -> Again {
     let pods = claim_pods(world, work, kind, set, selector).await?;
     let mut plan = decide(set, &pods, world.now());
     let mut failure = None;
@@ -173,7 +179,8 @@ mod tests {
 
     #[test]
     fn missing_pods_are_made_and_surplus_ones_deleted() {
-        let pods = [pod("a").ready(), pod("b").ready(), pod("c").phase("Failed"), pod("d").deleting()].map(|p| p.build());
+        let pods =
+            [pod("a").ready(), pod("b").ready(), pod("c").phase("Failed"), pod("d").deleting()].map(|p| p.build());
         let plan = decide(&set(4), &pods, now());
         assert_eq!((plan.create, plan.delete.len()), (2, 0));
         let plan = decide(&set(0), &pods, now());

@@ -123,7 +123,13 @@ impl History {
     }
 
     /// Deletes old ones that nobody uses, beyond the number to be kept.
-    pub async fn trim(&self, world: &World, work: &Work, parent: &Value, used: impl Fn(&Value) -> bool) -> Result<(), Status> {
+    pub async fn trim(
+        &self,
+        world: &World,
+        work: &Work,
+        parent: &Value,
+        used: impl Fn(&Value) -> bool,
+    ) -> Result<(), Status> {
         let limit = usize::try_from(parent["spec"]["revisionHistoryLimit"].as_i64().unwrap_or(10)).unwrap_or_default();
         let newest = self.newest();
         let idle: Vec<&Value> = self.revisions.iter().filter(|one| name(one) != name(&newest) && !used(one)).collect();

@@ -120,7 +120,9 @@ fn same_template(set: &Value, template: &Value) -> bool {
     let strip = |tree: &Value| -> Value {
         let mut tree = tree.clone();
         if let Some(meta) = tree["metadata"].as_object_mut() {
-            meta.retain(|key, value| key != "creationTimestamp" && !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty()));
+            meta.retain(|key, value| {
+                key != "creationTimestamp" && !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty())
+            });
         }
         tree
     };
@@ -192,9 +194,12 @@ impl<'a> Rollout<'a> {
             Some(set) => {
                 let wanted = self.annotations(set["metadata"]["annotations"].as_object(), next);
                 let min_ready = self.deployment["spec"].get("minReadySeconds").cloned().unwrap_or(Value::Null);
-                let ready_differs = number(set, "spec", "minReadySeconds") != number(self.deployment, "spec", "minReadySeconds");
+                let ready_differs =
+                    number(set, "spec", "minReadySeconds") != number(self.deployment, "spec", "minReadySeconds");
                 let mut patch = json!({});
-                if let Some(change) = crate::diff::merge(&set["metadata"]["annotations"], &Value::Object(wanted.clone())) {
+                if let Some(change) =
+                    crate::diff::merge(&set["metadata"]["annotations"], &Value::Object(wanted.clone()))
+                {
                     patch["metadata"] = json!({"annotations": change});
                 }
                 if ready_differs {
@@ -296,7 +301,9 @@ impl<'a> Rollout<'a> {
     /// Gives a set another number of replicas; returns whether that is a change.
     pub(super) fn scale_set(&mut self, set_name: &str, count: i64) -> bool {
         let (desired, most) = (self.wanted(), self.wanted() + self.max_surge());
-        let Some(set) = self.old.iter_mut().chain(&mut self.new).find(|set| name(set) == set_name) else { return false };
+        let Some(set) = self.old.iter_mut().chain(&mut self.new).find(|set| name(set) == set_name) else {
+            return false;
+        };
         let from = replicas(set);
         let mut patch = json!({});
         if from != count {
@@ -323,7 +330,9 @@ impl<'a> Rollout<'a> {
     fn recreate(&mut self) {
         self.sync_new_unless_old_run();
         let mut scaled = false;
-        for set_name in self.old.iter().filter(|set| replicas(set) > 0).map(|set| name(set).to_owned()).collect::<Vec<_>>() {
+        for set_name in
+            self.old.iter().filter(|set| replicas(set) > 0).map(|set| name(set).to_owned()).collect::<Vec<_>>()
+        {
             scaled |= self.scale_set(&set_name, 0);
         }
         if scaled || self.old.iter().any(|set| number(set, "status", "replicas") > 0) {
@@ -377,10 +386,13 @@ impl<'a> Rollout<'a> {
             .into_iter()
             .take(surplus)
             .filter(|set| {
-                replicas(set) == 0 && number(set, "status", "replicas") == 0
+                replicas(set) == 0
+                    && number(set, "status", "replicas") == 0
                     && number(set, "metadata", "generation") <= number(set, "status", "observedGeneration")
             })
-            .map(|set| Act::Delete(name(set).to_owned(), set["metadata"]["uid"].as_str().unwrap_or_default().to_owned()))
+            .map(|set| {
+                Act::Delete(name(set).to_owned(), set["metadata"]["uid"].as_str().unwrap_or_default().to_owned())
+            })
             .collect();
         self.acts.extend(gone);
     }

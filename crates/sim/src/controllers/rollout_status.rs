@@ -49,7 +49,10 @@ pub(super) fn judge_pause(rollout: &mut Rollout<'_>) {
     if has_deadline(rollout).is_none() {
         return;
     }
-    let reason = condition::get(&rollout.conditions, PROGRESSING).and_then(|c| c["reason"].as_str()).unwrap_or_default().to_owned();
+    let reason = condition::get(&rollout.conditions, PROGRESSING)
+        .and_then(|c| c["reason"].as_str())
+        .unwrap_or_default()
+        .to_owned();
     if reason == TIMED_OUT {
         return;
     }
@@ -141,6 +144,12 @@ pub(super) fn judge_available(rollout: &mut Rollout<'_>, counts: &Value) {
     if counts["availableReplicas"].as_i64().unwrap_or_default() >= least {
         say(rollout, "Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.");
     } else {
-        say(rollout, "Available", "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.");
+        say(
+            rollout,
+            "Available",
+            "False",
+            "MinimumReplicasUnavailable",
+            "Deployment does not have minimum availability.",
+        );
     }
 }

@@ -44,7 +44,10 @@ fn made(plan: &Plan) -> Option<&Value> {
 }
 
 fn reason(plan: &Plan, kind: &str) -> String {
-    crate::condition::get(&plan.status["conditions"], kind).and_then(|c| c["reason"].as_str()).unwrap_or_default().to_owned()
+    crate::condition::get(&plan.status["conditions"], kind)
+        .and_then(|c| c["reason"].as_str())
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[test]

@@ -130,8 +130,11 @@ mod tests {
         assert_eq!(pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"], "2");
         assert_eq!(pod["metadata"]["labels"][LABEL], "db-abc");
         assert_eq!((&pod["spec"]["hostname"], &pod["spec"]["subdomain"]), (&json!("db-2"), &json!("db")));
-        assert_eq!(pod["spec"]["volumes"], json!([
-            {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-2"}}, {"name": "tmp"}]));
+        assert_eq!(
+            pod["spec"]["volumes"],
+            json!([
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-2"}}, {"name": "tmp"}])
+        );
         assert!(pod["spec"].get("$patch").is_none());
     }
 }

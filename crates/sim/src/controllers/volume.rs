@@ -47,7 +47,9 @@ pub fn decide(claim: &Value, volumes: &[Value], ours: bool) -> Need {
     let named = claim["spec"]["volumeName"].as_str().unwrap_or_default();
     let mine = |volume: &&Value| {
         let claimed = &volume["spec"]["claimRef"];
-        claimed["name"] == meta["name"] && claimed["namespace"] == meta["namespace"] && (claimed["uid"].is_null() || claimed["uid"] == meta["uid"])
+        claimed["name"] == meta["name"]
+            && claimed["namespace"] == meta["namespace"]
+            && (claimed["uid"].is_null() || claimed["uid"] == meta["uid"])
     };
     if !named.is_empty() {
         let found = volumes.iter().find(|volume| volume["metadata"]["name"] == named);
@@ -60,7 +62,8 @@ pub fn decide(claim: &Value, volumes: &[Value], ours: bool) -> Need {
     if let Some(volume) = volumes.iter().find(mine) {
         return Need::Bind(name(volume));
     }
-    let mut free: Vec<&Value> = volumes.iter().filter(|volume| volume["spec"]["claimRef"].is_null() && suits(claim, volume)).collect();
+    let mut free: Vec<&Value> =
+        volumes.iter().filter(|volume| volume["spec"]["claimRef"].is_null() && suits(claim, volume)).collect();
     free.sort_by_key(|volume| size(&volume["spec"]["capacity"]["storage"]));
     match free.first() {
         Some(volume) => Need::Bind(name(volume)),
@@ -75,7 +78,8 @@ fn size(amount: &Value) -> i64 {
 
 /// Whether a volume is large enough and of the right kind.
 fn suits(claim: &Value, volume: &Value) -> bool {
-    let text = |object: &Value, field: &str, default: &str| object["spec"][field].as_str().unwrap_or(default).to_owned();
+    let text =
+        |object: &Value, field: &str, default: &str| object["spec"][field].as_str().unwrap_or(default).to_owned();
     let modes = |object: &Value| object["spec"]["accessModes"].as_array().cloned().unwrap_or_default();
     let offered = modes(volume);
     let selector = &claim["spec"]["selector"];
@@ -84,7 +88,8 @@ fn suits(claim: &Value, volume: &Value) -> bool {
         && text(volume, "volumeMode", "Filesystem") == text(claim, "volumeMode", "Filesystem")
         && modes(claim).iter().all(|mode| offered.contains(mode))
         && volume["metadata"]["deletionTimestamp"].is_null()
-        && (selector.is_null() || LabelSelector::from_value(selector).is_ok_and(|selector| selector.matches_tree(volume)))
+        && (selector.is_null()
+            || LabelSelector::from_value(selector).is_ok_and(|selector| selector.matches_tree(volume)))
 }
 
 /// Looks after one claim.
@@ -94,9 +99,11 @@ pub async fn reconcile_claim(world: &World, work: &Work) -> Again {
         return grow(world, work, &claim).await;
     }
     adopt_class(world, work, &mut claim).await?;
-    let volumes: Vec<Value> = world.cache(Kind::PersistentVolume).list().iter().map(atoll_runtime::Item::tree).collect();
+    let volumes: Vec<Value> =
+        world.cache(Kind::PersistentVolume).list().iter().map(atoll_runtime::Item::tree).collect();
     let class = claim["spec"]["storageClassName"].as_str().unwrap_or_default();
-    let ours = world.cache(Kind::StorageClass).get("", class).is_some_and(|item| item.tree()["provisioner"] == PROVISIONER);
+    let ours =
+        world.cache(Kind::StorageClass).get("", class).is_some_and(|item| item.tree()["provisioner"] == PROVISIONER);
     match decide(&claim, &volumes, ours) {
         Need::Nothing | Need::Wait => Ok(None),
         Need::Bind(name) => {
@@ -107,7 +114,16 @@ pub async fn reconcile_claim(world: &World, work: &Work) -> Again {
             let name = format!("pvc-{}", claim["metadata"]["uid"].as_str().unwrap_or_default());
             let volume = volume(world, &claim, &name);
             match write::create(&world.manager, Kind::PersistentVolume, "", &volume).await {
-                Ok(_) => tell(world, &claim, "Normal", "ProvisioningSucceeded", &format!("Successfully provisioned volume {name}")).await,
+                Ok(_) => {
+                    tell(
+                        world,
+                        &claim,
+                        "Normal",
+                        "ProvisioningSucceeded",
+                        &format!("Successfully provisioned volume {name}"),
+                    )
+                    .await
+                }
                 Err(status) if status.code == 409 => {}
                 Err(status) => return Err(status),
             }
@@ -122,7 +138,9 @@ async fn adopt_class(world: &World, work: &Work, claim: &mut Value) -> Result<()
         return Ok(());
     }
     let classes = world.cache(Kind::StorageClass).list();
-    let Some(class) = classes.iter().find(|item| item.tree()["metadata"]["annotations"][DEFAULT] == "true") else { return Ok(()) };
+    let Some(class) = classes.iter().find(|item| item.tree()["metadata"]["annotations"][DEFAULT] == "true") else {
+        return Ok(());
+    };
     let name = class.object.head.name.to_string();
     let patch = json!({"spec": {"storageClassName": name}});
     write::merge(&world.manager, Kind::PersistentVolumeClaim, split(&work.key), "", &patch).await?;
@@ -160,7 +178,14 @@ async fn bind(world: &World, work: &Work, claim: &Value, name: &str, volume: Opt
     write::merge(&world.manager, Kind::PersistentVolumeClaim, split(&work.key), "", &patch).await?;
     let capacity = volume.map_or(&claim["spec"]["resources"]["requests"], |volume| &volume["spec"]["capacity"]);
     let status = json!({"phase": "Bound", "accessModes": claim["spec"]["accessModes"], "capacity": capacity});
-    let written = write::merge(&world.manager, Kind::PersistentVolumeClaim, split(&work.key), "status", &json!({"status": status})).await?;
+    let written = write::merge(
+        &world.manager,
+        Kind::PersistentVolumeClaim,
+        split(&work.key),
+        "status",
+        &json!({"status": status}),
+    )
+    .await?;
     world.expect(work, written.revision());
     Ok(None)
 }
@@ -193,7 +218,10 @@ pub async fn reconcile_volume(world: &World, work: &Work) -> Again {
         (false, false) => "Released",
     };
     // A volume is made before the cache knows its claim; only one that was bound can be released.
-    if phase == "Released" && volume["status"]["phase"] == "Bound" && volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete" {
+    if phase == "Released"
+        && volume["status"]["phase"] == "Bound"
+        && volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
+    {
         let uid = volume["metadata"]["uid"].as_str().unwrap_or_default();
         write::delete(&world.manager, Kind::PersistentVolume, ("", &work.key), uid, None).await?;
         return Ok(None);
@@ -230,8 +258,12 @@ mod tests {
 
     #[test]
     fn a_claim_takes_the_smallest_volume_that_suits() {
-        let all = [volume("big", "10Gi", json!({})), volume("small", "1Gi", json!({})), volume("fits", "3Gi", json!({})),
-                   volume("taken", "2Gi", json!({"claimRef": {"name": "x", "namespace": "d", "uid": "y"}}))];
+        let all = [
+            volume("big", "10Gi", json!({})),
+            volume("small", "1Gi", json!({})),
+            volume("fits", "3Gi", json!({})),
+            volume("taken", "2Gi", json!({"claimRef": {"name": "x", "namespace": "d", "uid": "y"}})),
+        ];
         assert_eq!(decide(&claim(json!({})), &all, true), Need::Bind("fits".into()));
         assert_eq!(decide(&claim(json!({"accessModes": ["ReadWriteMany"]})), &all, true), Need::Provision);
         assert_eq!(decide(&claim(json!({"storageClassName": "other"})), &all, false), Need::Wait);

@@ -125,7 +125,12 @@ impl Life<'_> {
     }
 
     /// Goes over to the next state; returns whether there is one.
-    fn transit(&self, status: &mut Value, now: Timestamp, events: &mut Vec<(&'static str, &'static str, String)>) -> bool {
+    fn transit(
+        &self,
+        status: &mut Value,
+        now: Timestamp,
+        events: &mut Vec<(&'static str, &'static str, String)>,
+    ) -> bool {
         let state = status["state"].clone();
         if state.get("running").is_some() {
             self.end(status, &state["running"]);
@@ -140,8 +145,16 @@ impl Life<'_> {
             } else {
                 let seconds = pause(status).as_secs();
                 let (namespace, pod, uid) = self.pod;
-                let message = format!("back-off {} restarting failed container={} pod={pod}_{namespace}({uid})", minutes(seconds), self.name());
-                events.push(("Warning", "BackOff", format!("Back-off restarting failed container {} in pod {pod}_{namespace}({uid})", self.name())));
+                let message = format!(
+                    "back-off {} restarting failed container={} pod={pod}_{namespace}({uid})",
+                    minutes(seconds),
+                    self.name()
+                );
+                events.push((
+                    "Warning",
+                    "BackOff",
+                    format!("Back-off restarting failed container {} in pod {pod}_{namespace}({uid})", self.name()),
+                ));
                 status["state"] = json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}});
             }
             return true;
@@ -189,7 +202,8 @@ impl Life<'_> {
         }
         status["image"] = image.into();
         let (_, _, uid) = self.pod;
-        status["containerID"] = format!("containerd://{}", digest(&format!("{uid}/{}/{}", self.name(), status["restartCount"]))).into();
+        status["containerID"] =
+            format!("containerd://{}", digest(&format!("{uid}/{}/{}", self.name(), status["restartCount"]))).into();
         status["state"] = json!({"running": {"startedAt": time::text(now)}});
         events.push(("Normal", "Pulled", format!("Container image {image:?} already present on machine")));
         events.push(("Normal", "Created", format!("Container created: {}", self.name())));

@@ -14,14 +14,20 @@ pub enum Pull {
 }
 
 /// Words in a name by which a test says that the image does not exist.
-const MISSING: [&str; 6] = ["does-not-exist", "doesnotexist", "no-such", "nonexistent", "non-existent", "invalid-image"];
+const MISSING: [&str; 6] =
+    ["does-not-exist", "doesnotexist", "no-such", "nonexistent", "non-existent", "invalid-image"];
 
 /// Pulls an image: names that say themselves that they do not exist fail, as does the domain `invalid`.
 pub fn pull(image: &str) -> Pull {
     let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '!' | '?' | '*' | '<' | '>' | '"' | '\'');
     let repository = image.split('@').next().unwrap_or_default();
-    if image.is_empty() || image.contains(bad) || repository.chars().any(|c| c.is_ascii_uppercase()) && !repository.contains(':') {
-        return Pull::Invalid(format!("Failed to apply default image tag {image:?}: couldn't parse image name {image:?}: invalid reference format"));
+    if image.is_empty()
+        || image.contains(bad)
+        || repository.chars().any(|c| c.is_ascii_uppercase()) && !repository.contains(':')
+    {
+        return Pull::Invalid(format!(
+            "Failed to apply default image tag {image:?}: couldn't parse image name {image:?}: invalid reference format"
+        ));
     }
     let full = full_name(image);
     let host = full.split('/').next().unwrap_or_default().split(':').next().unwrap_or_default();

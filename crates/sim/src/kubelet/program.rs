@@ -26,15 +26,24 @@ impl Program {
     /// Everything it says from its start up to a moment, the newest lines if there are too many.
     pub fn between(&self, start: Timestamp, end: Timestamp) -> Vec<(Timestamp, String)> {
         let at = |offset: Duration| start.checked_add(offset).unwrap_or(Timestamp::MAX);
-        let mut all: Vec<(Timestamp, String)> =
-            self.lines.iter().map(|(offset, line)| (at(*offset), line.clone())).filter(|(moment, _)| *moment <= end).collect();
+        let mut all: Vec<(Timestamp, String)> = self
+            .lines
+            .iter()
+            .map(|(offset, line)| (at(*offset), line.clone()))
+            .filter(|(moment, _)| *moment <= end)
+            .collect();
         if let Some((lines, length)) = &self.round {
             let from = self.rounds_from();
             let elapsed = Duration::try_from(end.duration_since(start)).unwrap_or_default().saturating_sub(from);
             let last = u64::try_from(elapsed.as_millis() / length.as_millis().max(1)).unwrap_or(u64::MAX);
             for number in last.saturating_sub(MOST_LINES)..=last {
                 let base = from + length.saturating_mul(u32::try_from(number).unwrap_or(u32::MAX));
-                all.extend(lines.iter().map(|(offset, line)| (at(base + *offset), line.clone())).filter(|(moment, _)| *moment <= end));
+                all.extend(
+                    lines
+                        .iter()
+                        .map(|(offset, line)| (at(base + *offset), line.clone()))
+                        .filter(|(moment, _)| *moment <= end),
+                );
             }
         }
         all
@@ -50,7 +59,9 @@ impl Program {
             let elapsed = Duration::try_from(after.duration_since(start)).unwrap_or_default().saturating_sub(from);
             let number = u32::try_from(elapsed.as_millis() / length.as_millis().max(1)).unwrap_or(u32::MAX);
             let rounds = number..=number.saturating_add(2);
-            let moments = rounds.flat_map(|round| lines.iter().filter_map(move |(offset, _)| at(from + length.saturating_mul(round) + *offset)));
+            let moments = rounds.flat_map(|round| {
+                lines.iter().filter_map(move |(offset, _)| at(from + length.saturating_mul(round) + *offset))
+            });
             moments.filter(|moment| *moment > after).min()
         })
     }
@@ -75,7 +86,9 @@ pub fn program_of(pod: &Value, container: &Value, wishes: &Wishes, crashes: bool
     }
     if crashes {
         program.end = Some((Duration::from_secs(1), 1));
-        program.lines.push((Duration::from_secs(1), "panic: this container crashes because a fault was asked for".into()));
+        program
+            .lines
+            .push((Duration::from_secs(1), "panic: this container crashes because a fault was asked for".into()));
     }
     program
 }
@@ -89,10 +102,13 @@ fn written(pod: &Value, container: &Value, start: Timestamp) -> Program {
         .map(ToOwned::to_owned)
         .collect();
     // Arguments alone are the command of an image without one of its own; others are not known to the shell.
-    if !words.is_empty() && let Some(run) = shell::foresee(&words, &environment(pod, container), start) {
+    if !words.is_empty()
+        && let Some(run) = shell::foresee(&words, &environment(pod, container), start)
+    {
         return Program { end: run.end, lines: run.lines, round: run.round };
     }
-    let of_job = pod["metadata"]["ownerReferences"].as_array().into_iter().flatten().any(|owner| owner["kind"] == "Job");
+    let of_job =
+        pod["metadata"]["ownerReferences"].as_array().into_iter().flatten().any(|owner| owner["kind"] == "Job");
     let name = container["name"].as_str().unwrap_or_default();
     let image = container["image"].as_str().unwrap_or_default();
     let mut lines = vec![(Duration::ZERO, format!("{name}: simulated container of image {image} started"))];
@@ -151,7 +167,11 @@ mod tests {
     #[test]
     fn a_program_speaks_at_its_times() {
         let seconds = Duration::from_secs;
-        let program = Program { end: None, lines: vec![(seconds(0), "start".into())], round: Some((vec![(seconds(10), "tick".into())], seconds(10))) };
+        let program = Program {
+            end: None,
+            lines: vec![(seconds(0), "start".into())],
+            round: Some((vec![(seconds(10), "tick".into())], seconds(10))),
+        };
         let (start, at) = (Timestamp::UNIX_EPOCH, |s: i64| Timestamp::from_second(s).expect("a moment"));
         let told: Vec<i64> = program.between(start, at(35)).iter().map(|(moment, _)| moment.as_second()).collect();
         assert_eq!(told, [0, 10, 20, 30]);

@@ -112,11 +112,14 @@ fn overdue(pod: &Value, around: &Around<'_>) -> Option<Step> {
 
 fn live(pod: &Value, wishes: &Wishes, around: &Around<'_>) -> Step {
     let mut status = pod["status"].clone();
-    let scheduled = condition::get(&status["conditions"], "PodScheduled").and_then(|c| time::read(&c["lastTransitionTime"]));
+    let scheduled =
+        condition::get(&status["conditions"], "PodScheduled").and_then(|c| time::read(&c["lastTransitionTime"]));
     let begin = time::read(&status["startTime"]).or(scheduled).unwrap_or(around.now);
     let start = begin.checked_add(wishes.start_delay).unwrap_or(begin);
     status["startTime"] = pod["status"].get("startTime").cloned().unwrap_or_else(|| time::text(begin).into());
-    for (single, list, key, address) in [("hostIP", "hostIPs", "ip", around.host_ip), ("podIP", "podIPs", "ip", around.ip)] {
+    for (single, list, key, address) in
+        [("hostIP", "hostIPs", "ip", around.host_ip), ("podIP", "podIPs", "ip", around.ip)]
+    {
         if !address.is_empty() && (single == "hostIP" || start <= around.now) {
             status[single] = address.into();
             status[list] = json!([{key: address}]);
@@ -190,7 +193,13 @@ fn runs_by_command(container: &Value) -> bool {
     container["command"].as_array().is_some_and(|list| !list.is_empty())
 }
 
-fn advance(life: &Life<'_>, known: &Value, now: Timestamp, next: &mut Vec<Timestamp>, events: &mut Vec<(&'static str, &'static str, String)>) -> Value {
+fn advance(
+    life: &Life<'_>,
+    known: &Value,
+    now: Timestamp,
+    next: &mut Vec<Timestamp>,
+    events: &mut Vec<(&'static str, &'static str, String)>,
+) -> Value {
     let old = known.as_array().and_then(|list| list.iter().find(|status| status["name"] == life.spec["name"]));
     let Now { status, next: due, events: more } = life.advance(old, now);
     next.extend(due);

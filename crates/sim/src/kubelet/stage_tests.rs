@@ -34,8 +34,13 @@ fn live_through(mut pod: Value, moments: &[i64]) -> Vec<String> {
             _ => key.clone(),
         });
         let ready = condition::is_true(&pod["status"]["conditions"], "Ready");
-        told.push(format!("{} {} {} {}", pod["status"]["phase"].as_str().unwrap_or_default(), state.unwrap_or_default(),
-            if ready { "ready" } else { "-" }, one["restartCount"]));
+        told.push(format!(
+            "{} {} {} {}",
+            pod["status"]["phase"].as_str().unwrap_or_default(),
+            state.unwrap_or_default(),
+            if ready { "ready" } else { "-" },
+            one["restartCount"]
+        ));
     }
     told
 }
@@ -46,10 +51,16 @@ fn a_pod_is_ready_at_once_unless_it_asks_for_delays() {
     let status = step.status.expect("a status");
     assert_eq!((&status["podIP"], &status["hostIP"]), (&json!("10.1.0.1"), &json!("172.18.0.2")));
     assert_eq!(step.again, None);
-    assert_eq!(live_through(pod(json!({}), json!({})), &[0, 5]), ["Running running ready 0", "Running running ready 0"]);
+    assert_eq!(
+        live_through(pod(json!({}), json!({})), &[0, 5]),
+        ["Running running ready 0", "Running running ready 0"]
+    );
     let slow = pod(json!({}), json!({"sim.atoll.io/start-delay": "5s", "sim.atoll.io/ready-delay": "3s"}));
     assert_eq!(look(&slow, 1).again, Some(Duration::from_secs(4)));
-    assert_eq!(live_through(slow, &[1, 5, 8]), ["Pending ContainerCreating - 0", "Running running - 0", "Running running ready 0"]);
+    assert_eq!(
+        live_through(slow, &[1, 5, 8]),
+        ["Pending ContainerCreating - 0", "Running running - 0", "Running running ready 0"]
+    );
 }
 
 #[test]
@@ -62,19 +73,24 @@ fn looking_again_changes_nothing() {
 #[test]
 fn a_container_that_ends_is_restarted_with_growing_pauses() {
     let crashing = pod(json!({}), json!({"sim.atoll.io/crash-loop": "true"}));
-    assert_eq!(live_through(crashing, &[0, 1, 2, 11, 12, 13]), [
-        "Running running ready 0",
-        "Running running ready 1",
-        "Running CrashLoopBackOff - 1",
-        "Running CrashLoopBackOff - 1",
-        "Running running ready 2",
-        "Running CrashLoopBackOff - 2",
-    ]);
+    assert_eq!(
+        live_through(crashing, &[0, 1, 2, 11, 12, 13]),
+        [
+            "Running running ready 0",
+            "Running running ready 1",
+            "Running CrashLoopBackOff - 1",
+            "Running CrashLoopBackOff - 1",
+            "Running running ready 2",
+            "Running CrashLoopBackOff - 2",
+        ]
+    );
 }
 
 #[test]
 fn a_pod_that_may_end_succeeds_or_fails() {
-    let run = |policy: &str, code: &str| pod(json!({"restartPolicy": policy}), json!({"sim.atoll.io/run-for": "2s", "sim.atoll.io/exit-code": code}));
+    let run = |policy: &str, code: &str| {
+        pod(json!({"restartPolicy": policy}), json!({"sim.atoll.io/run-for": "2s", "sim.atoll.io/exit-code": code}))
+    };
     assert_eq!(live_through(run("Never", "0"), &[0, 2]), ["Running running ready 0", "Succeeded exit 0 - 0"]);
     assert_eq!(live_through(run("Never", "3"), &[0, 2]), ["Running running ready 0", "Failed exit 3 - 0"]);
     assert_eq!(live_through(run("OnFailure", "3"), &[0, 2]), ["Running running ready 0", "Running running ready 1"]);
@@ -94,7 +110,8 @@ fn images_that_do_not_exist_are_not_run() {
 fn init_containers_run_first() {
     let init = json!({"initContainers": [{"name": "i", "image": "b", "command": ["sleep", "5"]}]});
     assert_eq!(live_through(pod(init, json!({})), &[0, 5]), ["Pending PodInitializing - 0", "Running running ready 0"]);
-    let failing = json!({"restartPolicy": "Never", "initContainers": [{"name": "i", "image": "b", "command": ["false"]}]});
+    let failing =
+        json!({"restartPolicy": "Never", "initContainers": [{"name": "i", "image": "b", "command": ["false"]}]});
     assert_eq!(live_through(pod(failing, json!({})), &[0]), ["Failed PodInitializing - 0"]);
     let sidecar = json!({"initContainers": [{"name": "i", "image": "b", "restartPolicy": "Always"}]});
     assert_eq!(live_through(pod(sidecar, json!({})), &[0]), ["Running running ready 0"]);
@@ -102,7 +119,10 @@ fn init_containers_run_first() {
 
 #[test]
 fn a_pod_that_never_gets_ready_runs_on() {
-    assert_eq!(live_through(pod(json!({}), json!({"sim.atoll.io/never-ready": "true"})), &[0, 99]), ["Running running - 0"; 2]);
+    assert_eq!(
+        live_through(pod(json!({}), json!({"sim.atoll.io/never-ready": "true"})), &[0, 99]),
+        ["Running running - 0"; 2]
+    );
 }
 
 #[test]

@@ -24,7 +24,9 @@ pub fn phase(pod: &Value, status: &Value) -> &'static str {
         let state = &one["state"];
         if state.get("running").is_some() {
             running += 1;
-        } else if let Some(exit) = state["terminated"]["exitCode"].as_i64().or(one["lastState"]["terminated"]["exitCode"].as_i64()) {
+        } else if let Some(exit) =
+            state["terminated"]["exitCode"].as_i64().or(one["lastState"]["terminated"]["exitCode"].as_i64())
+        {
             if exit == 0 { succeeded += 1 } else { failed += 1 }
         } else {
             waiting += 1;
@@ -47,13 +49,8 @@ fn is_sidecar(pod: &Value, name: &Value) -> bool {
 
 /// Names of containers whose status does not fit.
 fn unfit(list: &Value, fits: impl Fn(&Value) -> bool) -> String {
-    let names: Vec<&str> = list
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|one| !fits(one))
-        .filter_map(|one| one["name"].as_str())
-        .collect();
+    let names: Vec<&str> =
+        list.as_array().into_iter().flatten().filter(|one| !fits(one)).filter_map(|one| one["name"].as_str()).collect();
     names.join(" ")
 }
 
@@ -64,7 +61,9 @@ pub fn conditions(pod: &Value, status: &Value, phase: &str, now: &str) -> Value 
         list = json!([]);
     }
     let finished = phase == "Succeeded";
-    let sidecars_aside = |one: &Value| one["state"]["terminated"]["exitCode"] == 0 || is_sidecar(pod, &one["name"]) && one["started"] == true;
+    let sidecars_aside = |one: &Value| {
+        one["state"]["terminated"]["exitCode"] == 0 || is_sidecar(pod, &one["name"]) && one["started"] == true
+    };
     let pending_init = unfit(&status["initContainerStatuses"], sidecars_aside);
     let unready = unfit(&status["containerStatuses"], |one| one["ready"] == true);
     let has_sandbox = status.get("podIP").is_some() && !matches!(phase, "Succeeded" | "Failed");

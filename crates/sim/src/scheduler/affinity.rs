@@ -9,7 +9,13 @@ use crate::node::Node;
 /// Whether a node fits the selector and the required rules of a pod.
 pub fn matches_node_affinity(want: &Want, node: &Node) -> bool {
     let labels = want.node_selector.iter().all(|(key, value)| node.label(key) == Some(value));
-    labels && want.affinity.node_affinity.required.as_ref().is_none_or(|selector| matches_terms(&selector.node_selector_terms, node))
+    labels
+        && want
+            .affinity
+            .node_affinity
+            .required
+            .as_ref()
+            .is_none_or(|selector| matches_terms(&selector.node_selector_terms, node))
 }
 
 /// Whether one of the terms holds for a node.
@@ -23,9 +29,10 @@ pub fn matches_term(term: &NodeTerm, node: &Node) -> bool {
         return false;
     }
     term.match_expressions.iter().all(|expression| holds(expression, node.label(&expression.key)))
-        && term.match_fields.iter().all(|expression| {
-            holds(expression, (expression.key == "metadata.name").then(|| node.name()))
-        })
+        && term
+            .match_fields
+            .iter()
+            .all(|expression| holds(expression, (expression.key == "metadata.name").then(|| node.name())))
 }
 
 fn holds(expression: &Expression, value: Option<&str>) -> bool {
@@ -79,12 +86,17 @@ impl Rule {
 
     /// Whether the rule is about this pod.
     pub fn is_about(&self, pod: &Head) -> bool {
-        (self.everywhere || self.namespaces.iter().any(|name| **name == *pod.namespace)) && self.selector.matches_head(pod)
+        (self.everywhere || self.namespaces.iter().any(|name| **name == *pod.namespace))
+            && self.selector.matches_head(pod)
     }
 }
 
 /// Adds labels of the pod itself to a selector.
-pub fn with_keys<'a>(selector: LabelSelector, own: &Head, keys: impl Iterator<Item = (&'a String, Operator)>) -> LabelSelector {
+pub fn with_keys<'a>(
+    selector: LabelSelector,
+    own: &Head,
+    keys: impl Iterator<Item = (&'a String, Operator)>,
+) -> LabelSelector {
     if selector.is_nothing() {
         return selector;
     }

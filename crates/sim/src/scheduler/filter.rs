@@ -74,14 +74,25 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// Prepares a pod.
-    pub fn new(want: &'a Want, pod: &'a Pod, nodes: &[Arc<Node>], book: &'a Book, namespaces: &dyn Fn(&LabelSelector) -> Vec<String>) -> Self {
+    pub fn new(
+        want: &'a Want,
+        pod: &'a Pod,
+        nodes: &[Arc<Node>],
+        book: &'a Book,
+        namespaces: &dyn Fn(&LabelSelector) -> Vec<String>,
+    ) -> Self {
         let head = pod.head();
-        let rules = |terms: &[super::want::PodTerm]| -> Vec<Rule> { terms.iter().map(|term| Rule::of(term, head, namespaces)).collect() };
+        let rules = |terms: &[super::want::PodTerm]| -> Vec<Rule> {
+            terms.iter().map(|term| Rule::of(term, head, namespaces)).collect()
+        };
         let near_rules = rules(&want.affinity.pod_affinity.required);
         let away_rules = rules(&want.affinity.pod_anti_affinity.required);
         let labels: HashMap<&str, &Arc<Node>> = nodes.iter().map(|node| (node.name(), node)).collect();
-        let value = |pod: &Pod, topology: &str| labels.get(&*pod.node).and_then(|node| node.label(topology)).map(ToOwned::to_owned);
-        let mut near: Vec<(Rule, HashSet<String>)> = near_rules.into_iter().map(|rule| (rule, HashSet::new())).collect();
+        let value = |pod: &Pod, topology: &str| {
+            labels.get(&*pod.node).and_then(|node| node.label(topology)).map(ToOwned::to_owned)
+        };
+        let mut near: Vec<(Rule, HashSet<String>)> =
+            near_rules.into_iter().map(|rule| (rule, HashSet::new())).collect();
         let mut away = Places::new();
         if !near.is_empty() || !away_rules.is_empty() {
             for other in book.pods().filter(|other| other.takes_room()) {
@@ -96,7 +107,8 @@ impl<'a> View<'a> {
         // A group's first member finds nobody to be near to; it may start anywhere if it fits its own rules.
         let first = near.iter().all(|(rule, places)| places.is_empty() && rule.is_about(head));
         let repelled = repelled(book, pod, namespaces, &value);
-        let spread = want.topology_spread_constraints.iter().filter_map(|one| Even::of(one, want, pod, nodes, book)).collect();
+        let spread =
+            want.topology_spread_constraints.iter().filter_map(|one| Even::of(one, want, pod, nodes, book)).collect();
         Self { want, pod, book, near, first, away, repelled, spread }
     }
 
@@ -111,11 +123,16 @@ impl<'a> View<'a> {
             Self::evenly,
             Self::others,
         ];
-        verdicts.iter().map(|judge| judge(self, node)).find(|verdict| *verdict != Verdict::Fits).unwrap_or(Verdict::Fits)
+        verdicts
+            .iter()
+            .map(|judge| judge(self, node))
+            .find(|verdict| *verdict != Verdict::Fits)
+            .unwrap_or(Verdict::Fits)
     }
 
     fn unschedulable(&self, node: &Node) -> Verdict {
-        let cordon = Taint { key: "node.kubernetes.io/unschedulable".into(), value: String::new(), effect: "NoSchedule".into() };
+        let cordon =
+            Taint { key: "node.kubernetes.io/unschedulable".into(), value: String::new(), effect: "NoSchedule".into() };
         if node.unschedulable && !tolerates(&self.want.tolerations, &cordon) {
             return never("node(s) were unschedulable");
         }
@@ -125,13 +142,19 @@ impl<'a> View<'a> {
     fn taints(&self, node: &Node) -> Verdict {
         let hard = node.taints.iter().filter(|taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute"));
         match hard.into_iter().find(|taint| !tolerates(&self.want.tolerations, taint)) {
-            Some(taint) => Verdict::Never(vec![format!("node(s) had untolerated taint {{{}: {}}}", taint.key, taint.value)]),
+            Some(taint) => {
+                Verdict::Never(vec![format!("node(s) had untolerated taint {{{}: {}}}", taint.key, taint.value)])
+            }
             None => Verdict::Fits,
         }
     }
 
     fn affinity(&self, node: &Node) -> Verdict {
-        if matches_node_affinity(self.want, node) { Verdict::Fits } else { never("node(s) didn't match Pod's node affinity/selector") }
+        if matches_node_affinity(self.want, node) {
+            Verdict::Fits
+        } else {
+            never("node(s) didn't match Pod's node affinity/selector")
+        }
     }
 
     fn ports(&self, node: &Node) -> Verdict {
@@ -177,10 +200,13 @@ impl<'a> View<'a> {
     }
 
     fn others(&self, node: &Node) -> Verdict {
-        let at = |places: &Places| places.iter().any(|(topology, values)| node.label(topology).is_some_and(|value| values.contains(value)));
-        let near = self.near.iter().all(|(rule, places)| {
-            node.label(&rule.topology).is_some_and(|value| places.contains(value) || self.first)
-        });
+        let at = |places: &Places| {
+            places.iter().any(|(topology, values)| node.label(topology).is_some_and(|value| values.contains(value)))
+        };
+        let near = self
+            .near
+            .iter()
+            .all(|(rule, places)| node.label(&rule.topology).is_some_and(|value| places.contains(value) || self.first));
         if !near {
             return never("node(s) didn't match pod affinity rules");
         }
@@ -195,7 +221,12 @@ impl<'a> View<'a> {
 }
 
 /// Places from which pods that are there already keep this one away.
-fn repelled(book: &Book, pod: &Pod, namespaces: &dyn Fn(&LabelSelector) -> Vec<String>, value: &dyn Fn(&Pod, &str) -> Option<String>) -> Places {
+fn repelled(
+    book: &Book,
+    pod: &Pod,
+    namespaces: &dyn Fn(&LabelSelector) -> Vec<String>,
+    value: &dyn Fn(&Pod, &str) -> Option<String>,
+) -> Places {
     let mut places = Places::new();
     for other in book.repelling().filter(|other| other.takes_room()) {
         let Some(want) = Want::of(&other.item) else { continue };

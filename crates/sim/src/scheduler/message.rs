@@ -7,7 +7,9 @@ use super::want::Want;
 
 /// When something about the pod itself is in the way.
 pub fn before_nodes(total: usize, why: &str) -> String {
-    format!("0/{total} nodes are available: {why}. preemption: 0/{total} nodes are available: {total} Preemption is not helpful for scheduling.")
+    format!(
+        "0/{total} nodes are available: {why}. preemption: 0/{total} nodes are available: {total} Preemption is not helpful for scheduling."
+    )
 }
 
 /// When every node has a reason.

@@ -42,7 +42,13 @@ pub enum Decision {
 }
 
 /// Looks for the best node for a pod.
-pub fn decide(want: &Want, pod: &Pod, nodes: &[Arc<Node>], book: &Book, namespaces: &dyn Fn(&atoll_meta::selector::LabelSelector) -> Vec<String>) -> Decision {
+pub fn decide(
+    want: &Want,
+    pod: &Pod,
+    nodes: &[Arc<Node>],
+    book: &Book,
+    namespaces: &dyn Fn(&atoll_meta::selector::LabelSelector) -> Vec<String>,
+) -> Decision {
     let view = filter::View::new(want, pod, nodes, book, namespaces);
     let mut fitting: Vec<&Arc<Node>> = Vec::new();
     let mut refusals: Vec<Verdict> = Vec::new();
@@ -96,7 +102,10 @@ pub async fn reconcile(world: &World) -> Again {
 
 fn namespaces(world: &World, selector: &atoll_meta::selector::LabelSelector) -> Vec<String> {
     let all = world.cache(Kind::Namespace).list();
-    all.iter().filter(|item| selector.matches_head(&item.object.head)).map(|item| item.object.head.name.to_string()).collect()
+    all.iter()
+        .filter(|item| selector.matches_head(&item.object.head))
+        .map(|item| item.object.head.name.to_string())
+        .collect()
 }
 
 /// Why the pod's volumes keep it from being scheduled, if they do.

@@ -31,7 +31,8 @@ fn neighbours(view: &View<'_>) -> Vec<(i64, Rule, Vec<Arc<Pod>>)> {
     let near = affinity.pod_affinity.preferred.iter().map(|one| (one.weight, &one.pod_affinity_term));
     let away = affinity.pod_anti_affinity.preferred.iter().map(|one| (-one.weight, &one.pod_affinity_term));
     let spread = view.want.topology_spread_constraints.iter().filter(|one| one.when_unsatisfiable == "ScheduleAnyway");
-    let mut all: Vec<(i64, Rule)> = near.chain(away).map(|(weight, term)| (weight, Rule::of(term, view.pod.head(), &nowhere))).collect();
+    let mut all: Vec<(i64, Rule)> =
+        near.chain(away).map(|(weight, term)| (weight, Rule::of(term, view.pod.head(), &nowhere))).collect();
     for one in spread {
         let term = super::want::PodTerm {
             label_selector: one.label_selector.clone(),
@@ -63,9 +64,9 @@ fn score(view: &View<'_>, node: &Node, neighbours: &[(i64, Rule, Vec<Arc<Pod>>)]
     }
     for (weight, rule, pods) in neighbours {
         let Some(place) = node.label(&rule.topology) else { continue };
-        let here = pods.iter().filter(|pod| {
-            view.book.node(&pod.node).is_some_and(|other| other.label(&rule.topology) == Some(place))
-        });
+        let here = pods
+            .iter()
+            .filter(|pod| view.book.node(&pod.node).is_some_and(|other| other.label(&rule.topology) == Some(place)));
         score += 2 * weight * i64::try_from(here.count()).unwrap_or(0);
     }
     score

@@ -38,7 +38,9 @@ impl Even {
             let Some(place) = node.label(&one.topology_key) else { continue };
             let pods = book.pods_on(node.name());
             let same = pods.iter().filter(|other| {
-                other.head().namespace == pod.head().namespace && !other.head().deleting && selector.matches_head(other.head())
+                other.head().namespace == pod.head().namespace
+                    && !other.head().deleting
+                    && selector.matches_head(other.head())
             });
             *counts.entry(place.to_owned()).or_default() += i64::try_from(same.count()).unwrap_or(i64::MAX);
         }
@@ -59,6 +61,10 @@ impl Even {
 fn counts_in(one: &Spread, want: &Want, node: &Node) -> bool {
     let affinity = one.node_affinity_policy.as_deref() == Some("Ignore") || matches_node_affinity(want, node);
     let taints = one.node_taints_policy.as_deref() != Some("Honor")
-        || node.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule").all(|taint| tolerates(&want.tolerations, taint));
+        || node
+            .taints
+            .iter()
+            .filter(|taint| taint.effect != "PreferNoSchedule")
+            .all(|taint| tolerates(&want.tolerations, taint));
     affinity && taints
 }

@@ -5,9 +5,9 @@ use super::{Flow, Shell, Stop, tar};
 
 /// Names that can be found in the path.
 const PROGRAMS: [&str; 37] = [
-    "sh", "bash", "ash", "echo", "printf", "true", "false", "sleep", "date", "env", "printenv", "hostname", "pwd", "ls", "cat",
-    "touch", "mkdir", "rm", "cp", "mv", "test", "id", "whoami", "uname", "head", "tail", "grep", "wc", "seq", "ps", "uptime",
-    "which", "tee", "tar", "stat", "wget", "curl",
+    "sh", "bash", "ash", "echo", "printf", "true", "false", "sleep", "date", "env", "printenv", "hostname", "pwd",
+    "ls", "cat", "touch", "mkdir", "rm", "cp", "mv", "test", "id", "whoami", "uname", "head", "tail", "grep", "wc",
+    "seq", "ps", "uptime", "which", "tee", "tar", "stat", "wget", "curl",
 ];
 
 impl Shell<'_> {
@@ -18,10 +18,14 @@ impl Shell<'_> {
         let arguments = &fields[1..];
         match name {
             "sh" | "bash" | "ash" | "dash" => self.subshell(arguments),
-            "exec" | "command" | "nohup" | "time" | "tini" | "--" => self.command(arguments.strip_prefix(&["--".to_owned()]).unwrap_or(arguments)),
+            "exec" | "command" | "nohup" | "time" | "tini" | "--" => {
+                self.command(arguments.strip_prefix(&["--".to_owned()]).unwrap_or(arguments))
+            }
             ":" | "true" | "set" | "trap" | "wait" | "sync" | "kill" | "chmod" | "chown" | "ulimit" | "umask" => Ok(0),
             "false" => Ok(1),
-            "exit" | "return" => Err(Stop::Exit(arguments.first().and_then(|code| code.parse().ok()).unwrap_or(self.status))),
+            "exit" | "return" => {
+                Err(Stop::Exit(arguments.first().and_then(|code| code.parse().ok()).unwrap_or(self.status)))
+            }
             "break" => Err(Stop::Break),
             "continue" => Err(Stop::Continue),
             "sleep" => self.sleep(arguments),
@@ -54,7 +58,10 @@ impl Shell<'_> {
             "whoami" => "root".into(),
             "id" => "uid=0(root) gid=0(root) groups=0(root)".into(),
             "uname" if arguments.iter().any(|word| word == "-a") => {
-                format!("Linux {} 6.12.0 #1 SMP simulated x86_64 GNU/Linux", self.variables.get("HOSTNAME").map_or("", String::as_str))
+                format!(
+                    "Linux {} 6.12.0 #1 SMP simulated x86_64 GNU/Linux",
+                    self.variables.get("HOSTNAME").map_or("", String::as_str)
+                )
             }
             "uname" => "Linux".into(),
             "uptime" => " up 1 day, load average: 0.01, 0.02, 0.00".into(),
@@ -240,7 +247,9 @@ impl Shell<'_> {
             let full = self.absolute(&format!("{path}/{name}"));
             let line = match (long, self.files.read(&full)) {
                 (false, _) => name,
-                (true, Some(bytes)) => format!("-rw-r--r--    1 root     root     {:>9} Jan  1 00:00 {name}", bytes.len()),
+                (true, Some(bytes)) => {
+                    format!("-rw-r--r--    1 root     root     {:>9} Jan  1 00:00 {name}", bytes.len())
+                }
                 (true, None) => format!("drwxr-xr-x    1 root     root          4096 Jan  1 00:00 {name}"),
             };
             self.line(&line);
@@ -355,13 +364,18 @@ impl Shell<'_> {
     }
 
     fn file_command(&mut self, name: &str, arguments: &[String]) -> Flow {
-        let paths: Vec<String> = arguments.iter().filter(|word| !word.starts_with('-')).map(|path| self.absolute(path)).collect();
+        let paths: Vec<String> =
+            arguments.iter().filter(|word| !word.starts_with('-')).map(|path| self.absolute(path)).collect();
         let mut code = 0;
         match (name, paths.as_slice()) {
             ("cp" | "mv", [from, to]) => match self.files.read(from) {
                 Some(bytes) => {
                     let file = from.rsplit('/').next().unwrap_or_default();
-                    let target = if self.files.is_directory(to) { format!("{}/{file}", to.trim_end_matches('/')) } else { to.clone() };
+                    let target = if self.files.is_directory(to) {
+                        format!("{}/{file}", to.trim_end_matches('/'))
+                    } else {
+                        to.clone()
+                    };
                     self.files.write(&target, &bytes, false);
                     if name == "mv" {
                         self.files.remove(from);

@@ -131,7 +131,8 @@ impl Shell<'_> {
         }
         let name: &str = &text[1..];
         let special = name.starts_with(['?', '$', '#', '!', '@', '*']);
-        let end = if special { 1 } else { name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(name.len()) };
+        let end =
+            if special { 1 } else { name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(name.len()) };
         if end == 0 {
             return Ok(("$".into(), 1));
         }

@@ -14,8 +14,10 @@ pub struct Files {
 }
 
 /// Directories every container has.
-const DIRECTORIES: [&str; 15] =
-    ["/", "/bin", "/dev", "/etc", "/home", "/lib", "/opt", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var"];
+const DIRECTORIES: [&str; 15] = [
+    "/", "/bin", "/dev", "/etc", "/home", "/lib", "/opt", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr",
+    "/var",
+];
 
 /// A path without `.`, `..` and double slashes.
 pub fn normalize(path: &str) -> String {

@@ -133,7 +133,8 @@ impl<'a> Shell<'a> {
                 let round = pieces.split_off(from.min(pieces.len()));
                 let start = round.first().map_or(self.elapsed, |first| first.at.min(self.elapsed));
                 let base = self.elapsed.saturating_sub(length).min(start);
-                let shifted = round.into_iter().map(|piece| Piece { at: piece.at.saturating_sub(base), ..piece }).collect();
+                let shifted =
+                    round.into_iter().map(|piece| Piece { at: piece.at.saturating_sub(base), ..piece }).collect();
                 // The first round is part of the run itself, so that nothing is lost.
                 Ending::Round(shifted, length)
             }
@@ -322,7 +323,8 @@ impl<'a> Shell<'a> {
             }
         }
         if quiet {
-            let kept: Vec<Piece> = self.pieces.drain(errors_before..).filter(|piece| piece.stream == Stream::Out).collect();
+            let kept: Vec<Piece> =
+                self.pieces.drain(errors_before..).filter(|piece| piece.stream == Stream::Out).collect();
             self.pieces.extend(kept);
         }
         result

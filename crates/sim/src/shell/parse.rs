@@ -66,7 +66,8 @@ const REDIRECTS: [&str; 4] = [">>", ">&", ">", "<"];
 pub fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    (!name.is_empty() && name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit())).then_some((name, value))
+    (!name.is_empty() && name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit()))
+        .then_some((name, value))
 }
 
 fn tokens(text: &str) -> Result<Vec<Token>, String> {
@@ -212,7 +213,10 @@ impl Parser {
         let mut all = Vec::new();
         loop {
             self.skip_breaks();
-            if self.at >= self.tokens.len() || self.word().is_some_and(|word| ends.contains(&word)) || self.operator() == Some(")") {
+            if self.at >= self.tokens.len()
+                || self.word().is_some_and(|word| ends.contains(&word))
+                || self.operator() == Some(")")
+            {
                 break;
             }
             let one = self.chain()?;

@@ -62,7 +62,11 @@ pub fn read(bytes: &[u8]) -> Vec<Member> {
         let size = octal(&block[124..136]);
         let content = bytes.get(at + BLOCK..at + BLOCK + size).unwrap_or_default();
         let prefix = text(&block[345..500]);
-        let short = if prefix.is_empty() || !block[257..].starts_with(b"ustar\0") { text(&block[..100]) } else { format!("{prefix}/{}", text(&block[..100])) };
+        let short = if prefix.is_empty() || !block[257..].starts_with(b"ustar\0") {
+            text(&block[..100])
+        } else {
+            format!("{prefix}/{}", text(&block[..100]))
+        };
         match block[156] {
             b'L' => long = Some(text(content)),
             b'x' | b'g' => long = pax_path(content).or(long),

@@ -102,7 +102,9 @@ impl Cluster {
     }
 
     pub async fn until(&self, gvr: &Gvr, name: &str, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
-        let items = self.until_all(gvr, what, |items| items.iter().any(|one| one["metadata"]["name"] == name && fits(one))).await;
+        let items = self
+            .until_all(gvr, what, |items| items.iter().any(|one| one["metadata"]["name"] == name && fits(one)))
+            .await;
         items.into_iter().find(|one| one["metadata"]["name"] == name).unwrap()
     }
 }
@@ -110,7 +112,13 @@ impl Cluster {
 pub fn gvr_of(object: &Value) -> Gvr {
     let (group, version) = atoll_meta::split_api_version(object["apiVersion"].as_str().unwrap());
     let kind = object["kind"].as_str().unwrap().to_lowercase();
-    let plural = if kind.ends_with("ss") { format!("{kind}es") } else if kind == "endpoints" { kind } else { format!("{kind}s") };
+    let plural = if kind.ends_with("ss") {
+        format!("{kind}es")
+    } else if kind == "endpoints" {
+        kind
+    } else {
+        format!("{kind}s")
+    };
     Gvr::new(group, version, &plural)
 }
 

@@ -57,7 +57,8 @@ impl Batch {
 
     fn head(&mut self, instance: &Instance) -> Result<&mut Head, StoreError> {
         let revision = instance.revision()?;
-        let head = self.heads.entry(instance.id).or_insert_with(|| Head { revision, dropped: None, entries: BTreeMap::new() });
+        let head =
+            self.heads.entry(instance.id).or_insert_with(|| Head { revision, dropped: None, entries: BTreeMap::new() });
         if head.dropped.is_some() { Err(StoreError::NoInstance) } else { Ok(head) }
     }
 
@@ -143,7 +144,9 @@ impl Batch {
                 for (key, entry) in &head.entries {
                     let place = (id.0, key.as_str());
                     match entry {
-                        Some(entry) => entries.insert(place, (entry.created.0, entry.modified.0, &*entry.object.body))?,
+                        Some(entry) => {
+                            entries.insert(place, (entry.created.0, entry.modified.0, &*entry.object.body))?
+                        }
                         None => entries.remove(place)?,
                     };
                 }

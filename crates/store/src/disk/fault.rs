@@ -66,7 +66,11 @@ mod tests {
 
     fn put(name: &str) -> Vec<Write> {
         let object = Object::encode(&json!({"kind": "ConfigMap", "metadata": {"name": name}})).unwrap();
-        vec![Write { key: Key::new("", "configmaps", "d", name), expect: Expect::Absent, op: Op::Put(Arc::new(object)) }]
+        vec![Write {
+            key: Key::new("", "configmaps", "d", name),
+            expect: Expect::Absent,
+            op: Op::Put(Arc::new(object)),
+        }]
     }
 
     #[tokio::test]
@@ -74,7 +78,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("store.redb");
         let full = Arc::new(AtomicBool::new(false));
-        let engine = RedbEngine::open_with(path.clone(), Options::default(), opener(path.clone(), full.clone())).unwrap();
+        let engine =
+            RedbEngine::open_with(path.clone(), Options::default(), opener(path.clone(), full.clone())).unwrap();
         let before = engine.commit(InstanceId::ROOT, put("a")).await.unwrap().revision;
         for round in 0..3 {
             full.store(true, Ordering::SeqCst);

@@ -9,7 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use atoll_meta::{InstanceId, Key, Object, Revision};
 use bytes::Bytes;
-use redb::{Builder, Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition, TableHandle as _};
+use redb::{
+    Builder, Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition,
+    TableHandle as _,
+};
 
 use super::mark::Mark;
 use crate::memory::FIRST;
@@ -65,7 +68,9 @@ pub(super) fn opener(path: PathBuf) -> Opener {
 }
 
 /// Opens a database with our settings.
-pub(super) fn open(with: impl FnOnce(&mut Builder) -> Result<Database, DatabaseError>) -> Result<Opened, DatabaseError> {
+pub(super) fn open(
+    with: impl FnOnce(&mut Builder) -> Result<Database, DatabaseError>,
+) -> Result<Opened, DatabaseError> {
     let repaired = Arc::new(AtomicBool::new(false));
     let flag = repaired.clone();
     let mut builder = Builder::new();
@@ -95,13 +100,15 @@ pub(super) fn refusal(path: &Path, error: DatabaseError) -> StoreError {
     let path = path.display();
     match error {
         DatabaseError::DatabaseAlreadyOpen => StoreError::Unavailable(format!("{path} is in use by another process")),
-        DatabaseError::UpgradeRequired(version) => {
-            StoreError::Damaged(format!("{path} has version {version} of the file format, which this program cannot read"))
-        }
+        DatabaseError::UpgradeRequired(version) => StoreError::Damaged(format!(
+            "{path} has version {version} of the file format, which this program cannot read"
+        )),
         DatabaseError::Storage(StorageError::Io(error)) if !is_content(&error) => {
             StoreError::Unavailable(format!("cannot open {path}: {error}"))
         }
-        DatabaseError::Storage(StorageError::Io(error)) => StoreError::Damaged(format!("{path} is truncated or not a data file: {error}")),
+        DatabaseError::Storage(StorageError::Io(error)) => {
+            StoreError::Damaged(format!("{path} is truncated or not a data file: {error}"))
+        }
         DatabaseError::Storage(StorageError::Corrupted(why)) => {
             StoreError::Damaged(format!("{path} is corrupt or not a data file: {why}"))
         }
@@ -146,7 +153,8 @@ pub(super) fn load(path: &Path, database: &Database, core: &Core, mark: &Mark) -
         if mark.exists() {
             return Err(damaged(format!("the file is empty although {} says it held data", mark.path().display())));
         }
-        initialise(database).map_err(|error| StoreError::Unavailable(format!("cannot write {}: {error}", path.display())))?;
+        initialise(database)
+            .map_err(|error| StoreError::Unavailable(format!("cannot write {}: {error}", path.display())))?;
     } else if !names.iter().any(|name| name == "meta") || !names.iter().any(|name| name == "entries") {
         return Err(damaged("this is a redb file of another program".into()));
     }

@@ -70,7 +70,10 @@ impl RedbEngine {
         self.core.tick((self.core.options().clock)());
     }
 
-    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Request) -> Result<T, StoreError> {
+    async fn ask<T>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Request,
+    ) -> Result<T, StoreError> {
         let gone = || StoreError::Unavailable("the writer has stopped".into());
         let (answer, answered) = oneshot::channel();
         self.requests.as_ref().ok_or_else(gone)?.send(request(answer)).map_err(|_| gone())?;

@@ -11,10 +11,10 @@ use atoll_meta::{InstanceId, Revision};
 use redb::Database;
 use tokio::sync::oneshot;
 
+use super::Health;
 use super::batch::{Batch, reap};
 use super::file::{self, Opener};
 use super::mark::Mark;
-use super::Health;
 use crate::mvcc::Core;
 use crate::{Commit, StoreError, Write};
 
@@ -92,7 +92,8 @@ impl Writer {
             Err(StoreError::Damaged(format!("{} is corrupt: its structure makes no sense", path.display())))
         })?;
         if !existed {
-            file::sync_directory(&path).map_err(|error| StoreError::Unavailable(format!("cannot sync the directory: {error}")))?;
+            file::sync_directory(&path)
+                .map_err(|error| StoreError::Unavailable(format!("cannot sync the directory: {error}")))?;
         }
         if let Err(error) = mark.write(loaded.sequence) {
             return Err(StoreError::Unavailable(format!("cannot write {}: {error}", mark.path().display())));
@@ -203,7 +204,8 @@ impl Writer {
                 }
             }
             Ok(on_disk) => {
-                let why = format!("{} has commit {on_disk:?} where {} was expected", self.path.display(), self.sequence);
+                let why =
+                    format!("{} has commit {on_disk:?} where {} was expected", self.path.display(), self.sequence);
                 return *self.health.lock() = Some(why);
             }
             Err(error) => return *self.health.lock() = Some(format!("cannot read {}: {error}", self.path.display())),

@@ -56,7 +56,8 @@ fn request(shared: &Shared, id: InstanceId, writes: &[Write]) -> TxnRequest {
             Op::Put(object) => success.push(put(key, object.body.clone())),
             Op::Delete(state) => {
                 success.push(delete(key));
-                let state = state.iter().map(|object| LastState { key: write.key.to_string(), body: object.body.clone() });
+                let state =
+                    state.iter().map(|object| LastState { key: write.key.to_string(), body: object.body.clone() });
                 last.states.extend(state);
             }
         }

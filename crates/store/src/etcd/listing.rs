@@ -28,10 +28,17 @@ impl Listing {
     /// Reads everything, page by page at one revision.
     pub async fn read(shared: &Shared) -> Result<Self, StoreError> {
         let (mut key, range_end) = shared.keys.all();
-        let mut listing = Self { cluster: 0, revision: Revision(0), instances: BTreeMap::new(), contents: BTreeMap::new() };
+        let mut listing =
+            Self { cluster: 0, revision: Revision(0), instances: BTreeMap::new(), contents: BTreeMap::new() };
         loop {
             let revision = listing.revision.0.cast_signed();
-            let request = RangeRequest { key: key.clone(), range_end: range_end.clone(), limit: PAGE, revision, ..Default::default() };
+            let request = RangeRequest {
+                key: key.clone(),
+                range_end: range_end.clone(),
+                limit: PAGE,
+                revision,
+                ..Default::default()
+            };
             let response = shared.wire.range(request).await?;
             if listing.revision == Revision(0) {
                 let ResponseHeader { cluster_id, revision } = response.header.ok_or_else(malformed)?;

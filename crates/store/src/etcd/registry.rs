@@ -115,7 +115,13 @@ pub(super) async fn purge(shared: &Shared, id: InstanceId) {
 
 async fn purge_some(shared: &Shared, id: InstanceId) -> Result<bool, StoreError> {
     let (key, range_end) = shared.keys.objects(id);
-    let request = RangeRequest { key: key.clone(), range_end: range_end.clone(), limit: PURGE, keys_only: true, ..Default::default() };
+    let request = RangeRequest {
+        key: key.clone(),
+        range_end: range_end.clone(),
+        limit: PURGE,
+        keys_only: true,
+        ..Default::default()
+    };
     let response = shared.wire.range(request).await?;
     let Some(last) = response.kvs.last() else {
         shared.wire.delete(shared.keys.last(id), Bytes::new()).await?;

@@ -50,7 +50,8 @@ pub(super) struct Wire {
 
 impl Wire {
     pub fn new(endpoints: &[String], tls: Option<&EtcdTls>) -> Result<Self, StoreError> {
-        let refuse = |error: tonic::transport::Error| StoreError::Unavailable(format!("etcd endpoint: {}", root(&error)));
+        let refuse =
+            |error: tonic::transport::Error| StoreError::Unavailable(format!("etcd endpoint: {}", root(&error)));
         let mut targets = Vec::new();
         for text in endpoints {
             let mut endpoint = Endpoint::from_shared(text.clone())
@@ -111,7 +112,9 @@ fn tls_config(tls: &EtcdTls) -> ClientTlsConfig {
     config
 }
 
-async fn patiently<T>(question: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>) -> Result<T, StoreError> {
+async fn patiently<T>(
+    question: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+) -> Result<T, StoreError> {
     match tokio::time::timeout(PATIENCE, question).await {
         Ok(Ok(response)) => Ok(response.into_inner()),
         Ok(Err(status)) => Err(unavailable(&status)),

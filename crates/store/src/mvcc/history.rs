@@ -146,7 +146,9 @@ impl History {
     pub fn pending(&self, scope: &Scope, after: Revision) -> bool {
         let newest = match scope {
             Scope::All => self.newest(),
-            Scope::Resource(resource) => self.resources.get(resource.as_str()).and_then(|topic| topic.ring.back()).map(|event| event.revision),
+            Scope::Resource(resource) => {
+                self.resources.get(resource.as_str()).and_then(|topic| topic.ring.back()).map(|event| event.revision)
+            }
         };
         newest.is_some_and(|newest| newest > after)
     }

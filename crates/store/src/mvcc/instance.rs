@@ -59,14 +59,8 @@ pub(crate) struct Sinks<'a> {
 impl Instance {
     /// An instance that never held anything, whose history is therefore complete.
     pub fn empty(id: InstanceId, name: Arc<str>, revision: Revision, horizon: Arc<AtomicU64>) -> Self {
-        let state = State {
-            revision,
-            floor: Revision(0),
-            entries: OrdMap::new(),
-            bytes: 0,
-            dropped: false,
-            history: None,
-        };
+        let state =
+            State { revision, floor: Revision(0), entries: OrdMap::new(), bytes: 0, dropped: false, history: None };
         Self { id, name, horizon, state: RwLock::new(state), rebuilt: Mutex::default() }
     }
 

@@ -37,7 +37,9 @@ pub async fn a_transaction_happens_only_if_all_expectations_hold(f: Fixture) {
     let second = engine.commit(id, vec![put(key("a"), Expect::At(first), "2")]).await.unwrap().revision;
     assert!(second > first);
     let stale = vec![put(key("b"), Expect::Absent, "b"), put(key("a"), Expect::At(first), "3")];
-    let Err(StoreError::Conflict { index: 1, current: Some(current) }) = engine.commit(id, stale).await else { panic!() };
+    let Err(StoreError::Conflict { index: 1, current: Some(current) }) = engine.commit(id, stale).await else {
+        panic!()
+    };
     assert_eq!(current.modified, second);
     assert!(engine.get(id, key("b").as_str()).await.unwrap().is_none(), "nothing of a refused transaction is left");
 

@@ -191,7 +191,9 @@ fn check_register(key: &str, steps: &[&Step], versions: &[(Revision, Option<Stri
     for step in steps {
         let (version, id) = match &step.outcome {
             Outcome::Wrote { revision, id, .. } => (place(*revision), id),
-            Outcome::Unknown { id: Some(id) } => (versions.iter().position(|version| version.1.as_ref() == Some(id)), &Some(id.clone())),
+            Outcome::Unknown { id: Some(id) } => {
+                (versions.iter().position(|version| version.1.as_ref() == Some(id)), &Some(id.clone()))
+            }
             _ => continue,
         };
         if let Outcome::Wrote { revision, expect, .. } = &step.outcome {

@@ -223,7 +223,9 @@ impl ReadSide {
 
     async fn handle(&mut self, frame: Frame) -> Result<(), StreamError> {
         match frame {
-            Frame::SynStream { id, fin, unidirectional, headers } => self.open(id, fin, unidirectional, headers).await?,
+            Frame::SynStream { id, fin, unidirectional, headers } => {
+                self.open(id, fin, unidirectional, headers).await?
+            }
             Frame::Data { id, fin, data } => {
                 if !data.is_empty()
                     && let Some(inbound) = self.table.inbound(id)

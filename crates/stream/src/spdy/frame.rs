@@ -28,17 +28,43 @@ pub(crate) const REFUSED: u32 = 3;
 /// A frame as read or to be written.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Frame {
-    SynStream { id: u32, fin: bool, unidirectional: bool, headers: Headers },
-    SynReply { id: u32, fin: bool, headers: Headers },
-    Reset { id: u32, status: u32 },
+    SynStream {
+        id: u32,
+        fin: bool,
+        unidirectional: bool,
+        headers: Headers,
+    },
+    SynReply {
+        id: u32,
+        fin: bool,
+        headers: Headers,
+    },
+    Reset {
+        id: u32,
+        status: u32,
+    },
     /// Settings do not matter to anybody here.
     Settings,
     Ping(u32),
-    GoAway { last: u32, status: u32 },
-    Headers { id: u32, fin: bool, headers: Headers },
-    WindowUpdate { id: u32, delta: u32 },
+    GoAway {
+        last: u32,
+        status: u32,
+    },
+    Headers {
+        id: u32,
+        fin: bool,
+        headers: Headers,
+    },
+    WindowUpdate {
+        id: u32,
+        delta: u32,
+    },
     /// A part of a data frame: long ones are handed on as they come in.
-    Data { id: u32, fin: bool, data: Bytes },
+    Data {
+        id: u32,
+        fin: bool,
+        data: Bytes,
+    },
 }
 
 /// Reads frames from bytes.
@@ -210,8 +236,11 @@ mod tests {
             (id(), id()).prop_map(|(id, delta)| Frame::WindowUpdate { id, delta }),
             id().prop_map(Frame::Ping),
             Just(Frame::Settings),
-            (id(), any::<bool>(), prop::collection::vec(any::<u8>(), 0..200))
-                .prop_map(|(id, fin, data)| Frame::Data { id, fin, data: data.into() }),
+            (id(), any::<bool>(), prop::collection::vec(any::<u8>(), 0..200)).prop_map(|(id, fin, data)| Frame::Data {
+                id,
+                fin,
+                data: data.into()
+            }),
         ]
     }
 
@@ -221,7 +250,9 @@ mod tests {
         let mut open = false;
         for part in parts {
             match (out.last_mut(), part) {
-                (Some(Frame::Data { id, fin, data }), Frame::Data { id: next, fin: end, data: more }) if open && *id == next => {
+                (Some(Frame::Data { id, fin, data }), Frame::Data { id: next, fin: end, data: more })
+                    if open && *id == next =>
+                {
                     *data = [data.as_ref(), more.as_ref()].concat().into();
                     *fin = end;
                 }

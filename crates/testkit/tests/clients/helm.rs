@@ -15,7 +15,11 @@ impl Helm<'_> {
     fn run(&self, arguments: &[&str]) -> peers::Ran {
         let home = self.server.scratch().join("helm");
         let mut command = Command::new(&self.program);
-        command.arg("--kubeconfig").arg(self.server.kubeconfig()).args(["--namespace", &self.namespace]).args(arguments);
+        command
+            .arg("--kubeconfig")
+            .arg(self.server.kubeconfig())
+            .args(["--namespace", &self.namespace])
+            .args(arguments);
         peers::run(command.env("HELM_CACHE_HOME", &home).env("HELM_CONFIG_HOME", &home).env("HELM_DATA_HOME", &home))
     }
 }
@@ -44,7 +48,10 @@ fn story(name: &str) {
     get(&["configmap", "tiny-extra"]).fails();
     let history = helm.run(&["history", "tiny"]).ok();
     assert!(history.contains("superseded") && history.contains("Rollback to 1"), "{history}");
-    assert!(helm.run(&["upgrade", "tiny", chart, "--set", "message="]).fails().contains("spec.text"), "a refusal of the server reaches the user");
+    assert!(
+        helm.run(&["upgrade", "tiny", chart, "--set", "message="]).fails().contains("spec.text"),
+        "a refusal of the server reaches the user"
+    );
     assert!(helm.run(&["list", "--all"]).ok().contains("tiny"));
     helm.run(&["uninstall", "tiny"]).ok();
     get(&["configmap", "tiny"]).fails();

@@ -47,7 +47,11 @@ impl Told {
     fn settle(&mut self, program: &mut Process, wanted: &BTreeMap<String, String>) {
         let since = Instant::now();
         while &self.state != wanted {
-            assert!(since.elapsed() < Duration::from_secs(60), "the informer sees {:?} instead of {wanted:?}", self.state);
+            assert!(
+                since.elapsed() < Duration::from_secs(60),
+                "the informer sees {:?} instead of {wanted:?}",
+                self.state
+            );
             if let Some(line) = program.line(Duration::from_secs(1)) {
                 self.take(&line);
             }
@@ -83,7 +87,10 @@ impl Writer {
 
     fn delete(&mut self, server: &TestServer, name: &str) {
         let (endpoint, name_owned) = (server.endpoint("root"), name.to_owned());
-        server.wait(async move { endpoint.delete(&configmaps(), Some("informed"), &name_owned, &Value::Null).await }).unwrap().unwrap();
+        server
+            .wait(async move { endpoint.delete(&configmaps(), Some("informed"), &name_owned, &Value::Null).await })
+            .unwrap()
+            .unwrap();
         self.state.remove(name);
         self.deleted.insert(name.to_owned());
     }
@@ -106,7 +113,10 @@ fn server_with_namespace(directory: &tempfile::TempDir) -> (TestServer, Writer) 
     let server = TestServer::start(options).unwrap();
     let endpoint = server.endpoint("root");
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "informed"}});
-    server.wait(async move { endpoint.create(&Gvr::new("", "v1", "namespaces"), None, &namespace).await }).unwrap().unwrap();
+    server
+        .wait(async move { endpoint.create(&Gvr::new("", "v1", "namespaces"), None, &namespace).await })
+        .unwrap()
+        .unwrap();
     let mut writer = Writer { written: BTreeMap::new(), state: BTreeMap::new(), deleted: BTreeSet::new() };
     // Made by the server itself; the writer only learns its version.
     let endpoint = server.endpoint("root");
@@ -130,7 +140,13 @@ fn client_go_misses_nothing_across_restarts_compaction_and_broken_connections() 
     let (mut server, mut writer) = server_with_namespace(&directory);
     let proxy = Proxy::to(address(&server));
     let config = detour(&server, &proxy);
-    let start = || Process::start(Command::new(&program).arg("--kubeconfig").arg(&config).args(["--namespace", "informed", "configmaps"]));
+    let start = || {
+        Process::start(Command::new(&program).arg("--kubeconfig").arg(&config).args([
+            "--namespace",
+            "informed",
+            "configmaps",
+        ]))
+    };
     (0..5).for_each(|n| writer.write(&server, &format!("early-{n}"), n));
     let (mut informer, mut told) = (start(), Told::default());
     told.settle(&mut informer, &writer.state);
@@ -166,7 +182,11 @@ fn client_go_misses_nothing_across_restarts_compaction_and_broken_connections() 
     writer.write(&server, "at-last", 1);
     told.settle(&mut informer, &writer.state);
     assert!(told.deleted.contains("early-3"), "a deletion during the absence is told");
-    println!("informer: {} versions told, {} watch errors overcome", told.versions.values().map(BTreeSet::len).sum::<usize>(), told.errors);
+    println!(
+        "informer: {} versions told, {} watch errors overcome",
+        told.versions.values().map(BTreeSet::len).sum::<usize>(),
+        told.errors
+    );
 }
 
 #[test]
@@ -191,7 +211,11 @@ fn our_own_informer_follows_the_same_server_over_https() {
         while !wanted.keys().eq(state.iter()) {
             assert!(since.elapsed() < Duration::from_secs(60), "{state:?} instead of {wanted:?}");
             if let Ok((name, gone)) = receiver.recv_timeout(Duration::from_secs(1)) {
-                if gone { state.remove(&name) } else { state.insert(name) };
+                if gone {
+                    state.remove(&name)
+                } else {
+                    state.insert(name)
+                };
             }
         }
     };

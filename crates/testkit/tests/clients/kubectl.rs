@@ -92,17 +92,34 @@ fn workloads(kubectl: &Kubectl) {
     let changed = DEPLOYMENT.replace("nginx:1", "nginx:2");
     let differing = kubectl.with_input(&["diff"], &changed);
     assert_eq!(differing.code, 1, "{}", differing.stderr);
-    assert!(differing.stdout.contains("+        image: nginx:2") || differing.stdout.contains("+      - image: nginx:2"), "{}", differing.stdout);
+    assert!(
+        differing.stdout.contains("+        image: nginx:2") || differing.stdout.contains("+      - image: nginx:2"),
+        "{}",
+        differing.stdout
+    );
     assert!(kubectl.with_input(&["apply"], &changed).ok().contains("configured"));
     let wide = kubectl.ok(&["get", "deployment", "web", "-o", "wide"]);
     assert!(wide.contains("READY") && wide.contains("IMAGES") && wide.contains("nginx:2"), "{wide}");
     kubectl.ok(&["scale", "deployment", "web", "--replicas=5"]);
     assert_eq!(kubectl.field("deploy/web", "{.spec.replicas}"), "5");
-    kubectl.ok(&["patch", "deploy", "web", "-p", r#"{"spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"name":"A","value":"1"}]}]}}}}"#]);
+    kubectl.ok(&[
+        "patch",
+        "deploy",
+        "web",
+        "-p",
+        r#"{"spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"name":"A","value":"1"}]}]}}}}"#,
+    ]);
     assert_eq!(kubectl.field("deploy/web", "{.spec.template.spec.containers[0].env[0].name}"), "A");
     assert_eq!(kubectl.field("deploy/web", "{.spec.template.spec.containers[0].image}"), "nginx:2");
     kubectl.ok(&["patch", "deploy", "web", "--type=merge", "-p", r#"{"metadata":{"annotations":{"m":"1"}}}"#]);
-    kubectl.ok(&["patch", "deploy", "web", "--type=json", "-p", r#"[{"op":"replace","path":"/spec/replicas","value":1}]"#]);
+    kubectl.ok(&[
+        "patch",
+        "deploy",
+        "web",
+        "--type=json",
+        "-p",
+        r#"[{"op":"replace","path":"/spec/replicas","value":1}]"#,
+    ]);
     assert_eq!(kubectl.field("deploy/web", "{.spec.replicas}{.metadata.annotations.m}"), "11");
     kubectl.ok(&["set", "image", "deploy/web", "c=nginx:3"]);
     let mut edit = kubectl.command(&["edit", "deployment", "web"]);
@@ -125,7 +142,9 @@ fn server_side(kubectl: &Kubectl) {
     assert!(conflict.contains("Apply failed with 1 conflict") && conflict.contains(".data.k"), "{conflict}");
     kubectl.with_input(&["apply", "--server-side", "--field-manager=two", "--force-conflicts"], &other).ok();
     assert_eq!(kubectl.field("cm/ssa", "{.data.k}"), "two");
-    let typo = kubectl.with_input(&["create"], "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: typo}\ndat: {k: v}\n").fails();
+    let typo = kubectl
+        .with_input(&["create"], "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: typo}\ndat: {k: v}\n")
+        .fails();
     assert!(typo.contains("unknown field \"dat\""), "{typo}");
     assert!(kubectl.ok(&["run", "p", "--image=nginx", "--dry-run=server", "-o", "name"]).contains("pod/p"));
     assert!(kubectl.run(&["get", "pod", "p"]).fails().contains("NotFound"));
@@ -177,9 +196,15 @@ spec:
     assert!(table.contains("SAILS") && table.contains('2'), "{table}");
     let refused = kubectl.with_input(&["apply"], &boat.replace("sails: 2", "sails: 0")).fails();
     assert!(refused.contains("spec.sails") && refused.contains("greater than or equal to 1"), "{refused}");
-    assert!(kubectl.ok(&["explain", &format!("boats.{group}.spec"), "--api-version", &format!("{group}/v1")]).contains("What it has."));
+    assert!(
+        kubectl
+            .ok(&["explain", &format!("boats.{group}.spec"), "--api-version", &format!("{group}/v1")])
+            .contains("What it has.")
+    );
     kubectl.ok(&["delete", "crd", &format!("boats.{group}")]);
-    assert!(kubectl.run(&["get", &format!("boats.{group}")]).fails().contains("the server doesn't have a resource type"));
+    assert!(
+        kubectl.run(&["get", &format!("boats.{group}")]).fails().contains("the server doesn't have a resource type")
+    );
 }
 
 /// The whole story of one kubectl.
@@ -223,13 +248,22 @@ fn kubectl_works_in_an_instance_behind_a_path() {
     apply(&program, &server.kubeconfig(), DEPLOYMENT);
     assert!(run(&["explain", "pod.spec"]).ok().contains("FIELDS"));
     let mut root = Command::new(&program);
-    assert!(!peers::run(root.arg("--kubeconfig").arg(server.kubeconfig()).args(["get", "cm", "-o", "name"])).ok().contains("only-here"));
+    assert!(
+        !peers::run(root.arg("--kubeconfig").arg(server.kubeconfig()).args(["get", "cm", "-o", "name"]))
+            .ok()
+            .contains("only-here")
+    );
 }
 
 /// `kubectl apply` from its input.
 fn apply(program: &Path, kubeconfig: &Path, text: &str) {
     let mut command = Command::new(program);
-    command.arg("--kubeconfig").arg(kubeconfig).args(["--context", "side", "apply", "-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .args(["--context", "side", "apply", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();

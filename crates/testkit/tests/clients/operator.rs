@@ -12,7 +12,9 @@ use crate::process::Process;
 fn a_controller_runtime_manager_leads_reconciles_and_lets_go() {
     let Some(program) = peers::find("operator") else { return };
     let server = crate::shared();
-    let mut operator = Process::start(Command::new(program).arg("--kubeconfig").arg(server.kubeconfig()).args(["--namespace", "default"]));
+    let mut operator = Process::start(
+        Command::new(program).arg("--kubeconfig").arg(server.kubeconfig()).args(["--namespace", "default"]),
+    );
     let said = |word: &'static str| move |line: &str| line.contains(word);
     operator.until("leadership", said("leading"));
     let configmaps = Gvr::new("", "v1", "configmaps");

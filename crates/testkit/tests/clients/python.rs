@@ -16,7 +16,10 @@ fn python() -> Option<PathBuf> {
         return Some(program);
     }
     let made = Command::new("python3").args(["-m", "venv"]).arg(&home).status().is_ok_and(|status| status.success())
-        && Command::new(home.join("bin/pip")).args(["install", "--quiet", VERSION]).status().is_ok_and(|status| status.success());
+        && Command::new(home.join("bin/pip"))
+            .args(["install", "--quiet", VERSION])
+            .status()
+            .is_ok_and(|status| status.success());
     if made && works() {
         return Some(program);
     }

@@ -57,7 +57,8 @@ fn run(program: &Path, kubectl: &Path, server: &TestServer, names: &[&str]) -> B
     let results = results(&report.join("junit_01.xml"));
     if !status.success() {
         let text = std::fs::read_to_string(report.join("out")).unwrap_or_default();
-        let faults: Vec<&str> = text.lines().filter(|line| line.contains("[FAILED]") || line.contains("[FAIL]")).collect();
+        let faults: Vec<&str> =
+            text.lines().filter(|line| line.contains("[FAILED]") || line.contains("[FAIL]")).collect();
         eprintln!("{}", faults.join("\n"));
     }
     results
@@ -67,7 +68,8 @@ fn run(program: &Path, kubectl: &Path, server: &TestServer, names: &[&str]) -> B
 fn results(path: &PathBuf) -> BTreeMap<String, bool> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let case = regex::Regex::new(r#"<testcase name="\[It\] ([^"]*?)(?: \[sig-[a-z-]+,[^"]*\])?" [^>]*status="(passed|failed|timedout|panicked|interrupted)""#).unwrap();
-    let plain = |text: &str| text.replace("&#39;", "'").replace("&quot;", "\"").replace("&amp;", "&").replace("&#34;", "\"");
+    let plain =
+        |text: &str| text.replace("&#39;", "'").replace("&quot;", "\"").replace("&amp;", "&").replace("&#34;", "\"");
     case.captures_iter(&text).map(|found| (plain(&found[1]), &found[2] == "passed")).collect()
 }
 
@@ -82,7 +84,11 @@ fn the_tests_that_should_pass_do() {
             let pattern = regex::Regex::new(pattern).unwrap();
             table.iter().map(|entry| entry.name.as_str()).filter(|name| pattern.is_match(name)).collect()
         }
-        None => table.iter().filter(|entry| entry.fails.is_empty() && !entry.slow).map(|entry| entry.name.as_str()).collect(),
+        None => table
+            .iter()
+            .filter(|entry| entry.fails.is_empty() && !entry.slow)
+            .map(|entry| entry.name.as_str())
+            .collect(),
     };
     let parts: Vec<Vec<&str>> =
         (0..PARTS).map(|part| chosen.iter().skip(part).step_by(PARTS).copied().collect()).collect();
@@ -105,10 +111,16 @@ fn the_tests_that_should_pass_do() {
 #[test]
 fn the_table_is_in_the_docs() {
     let mut out = String::new();
-    for (tier, what) in [("A", "need only an API server and what every instance does in the background"), ("B", "need controllers besides")] {
+    for (tier, what) in [
+        ("A", "need only an API server and what every instance does in the background"),
+        ("B", "need controllers besides"),
+    ] {
         let entries: Vec<Entry> = table().into_iter().filter(|entry| entry.tier == tier).collect();
         let passed = entries.iter().filter(|entry| entry.fails.is_empty()).count();
-        out.push_str(&format!("\nTier {tier}: tests that {what}. {passed} of {} pass.\n\n| test | result |\n| --- | --- |\n", entries.len()));
+        out.push_str(&format!(
+            "\nTier {tier}: tests that {what}. {passed} of {} pass.\n\n| test | result |\n| --- | --- |\n",
+            entries.len()
+        ));
         for entry in entries {
             let name = entry.name.replace(" [Conformance]", "").replace('|', "\\|");
             let result = if entry.fails.is_empty() { "passed".to_owned() } else { format!("failed: {}", entry.fails) };

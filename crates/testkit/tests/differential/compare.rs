@@ -25,8 +25,16 @@ impl fmt::Display for Difference {
 }
 
 /// Headers clients act on.
-const HEADERS: [&str; 8] =
-    ["content-type", "cache-control", "retry-after", "location", "warning", "allow", "www-authenticate", "x-content-type-options"];
+const HEADERS: [&str; 8] = [
+    "content-type",
+    "cache-control",
+    "retry-after",
+    "location",
+    "warning",
+    "allow",
+    "www-authenticate",
+    "x-content-type-options",
+];
 /// So many differences of one body say enough.
 const MOST: usize = 12;
 
@@ -48,7 +56,11 @@ pub fn answers(case: &Case, theirs: &Answer, ours: &Answer) -> Vec<Difference> {
     for name in ["etag", "audit-id"] {
         let (theirs, ours) = (theirs.headers.contains_key(name), ours.headers.contains_key(name));
         if theirs != ours {
-            found.push(Difference { place: format!("header:{name}"), theirs: theirs.to_string(), ours: ours.to_string() });
+            found.push(Difference {
+                place: format!("header:{name}"),
+                theirs: theirs.to_string(),
+                ours: ours.to_string(),
+            });
         }
     }
     if case.only.as_deref() == Some("headers") {

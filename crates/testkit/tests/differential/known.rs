@@ -36,7 +36,8 @@ impl Known {
 
     /// Fails if an entry is no longer needed.
     pub fn all_used(&self, used: &[usize]) {
-        let idle: Vec<&Entry> = self.0.iter().enumerate().filter(|(at, _)| !used.contains(at)).map(|(_, entry)| entry).collect();
+        let idle: Vec<&Entry> =
+            self.0.iter().enumerate().filter(|(at, _)| !used.contains(at)).map(|(_, entry)| entry).collect();
         assert!(idle.is_empty(), "these differences are gone; strike them from known.yaml: {idle:#?}");
     }
 

@@ -84,7 +84,10 @@ fn atoll_answers_as_the_original_does() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let tallies: Vec<Tally> = runtime.block_on(async {
         let real = Side::new(remote("real", &kubeconfig).await.unwrap(), side::strangers(&kubeconfig).await);
-        let ours = Side::new(remote("atoll", &server.kubeconfig()).await.unwrap(), side::strangers(&server.kubeconfig()).await);
+        let ours = Side::new(
+            remote("atoll", &server.kubeconfig()).await.unwrap(),
+            side::strangers(&server.kubeconfig()).await,
+        );
         let told = stories.iter().map(|story| tell(story, &known, &real, &ours));
         futures::stream::iter(told).buffered(4).collect().await
     });

@@ -39,7 +39,9 @@ pub fn value(value: &mut Value) {
             }
             for (key, child) in map.iter_mut() {
                 match (key.as_str(), &*child) {
-                    ("resourceVersion", Value::String(text)) if text.parse::<u64>().is_ok_and(|number| number > 0) => *child = "<rv>".into(),
+                    ("resourceVersion", Value::String(text)) if text.parse::<u64>().is_ok_and(|number| number > 0) => {
+                        *child = "<rv>".into()
+                    }
                     ("continue", Value::String(text)) if !text.is_empty() => *child = "<continue>".into(),
                     ("nodePort", Value::Number(_)) => *child = "<port>".into(),
                     ("storageVersionHash", Value::String(_)) => *child = "<hash>".into(),

@@ -89,7 +89,8 @@ impl Side {
             let answer = self.once(case).await;
             let tree: Value = serde_json::from_slice(&answer.bytes).unwrap_or_default();
             let code = case.until.is_none_or(|code| code == answer.code);
-            let has = case.until_has.as_ref().is_none_or(|place| tree.pointer(place).is_some_and(|value| !value.is_null()));
+            let has =
+                case.until_has.as_ref().is_none_or(|place| tree.pointer(place).is_some_and(|value| !value.is_null()));
             if (code && has) || since.elapsed() > PATIENCE {
                 for (name, place) in &case.save {
                     let value = match tree.pointer(place) {

@@ -77,13 +77,19 @@ async fn refresh(review: &Review<'_>, object: &mut Value) -> Result<(), Status> 
 }
 
 /// The quota after the charge; `None` if it is not about this object.
-fn charge_one(review: &Review<'_>, object: &Value, entry: &Entry, snapshot: &Snapshot) -> Result<Option<Value>, Status> {
+fn charge_one(
+    review: &Review<'_>,
+    object: &Value,
+    entry: &Entry,
+    snapshot: &Snapshot,
+) -> Result<Option<Value>, Status> {
     let call = review.call;
     let (plural, group) = (&*call.kind.plural, &*call.kind.group);
     let mut quota = entry.object.tree(entry.modified);
     let name = quota["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let hard = amounts(&quota["status"]["hard"]);
-    let concerned: BTreeSet<&String> = hard.keys().filter(|resource| usage::can_cost(plural, group, resource)).collect();
+    let concerned: BTreeSet<&String> =
+        hard.keys().filter(|resource| usage::can_cost(plural, group, resource)).collect();
     if concerned.is_empty() || !scope::covers(&quota, plural, group, object) {
         return Ok(None);
     }
@@ -94,7 +100,8 @@ fn charge_one(review: &Review<'_>, object: &Value, entry: &Entry, snapshot: &Sna
         return Err(refuse(format!("failed quota: {name}: {why}")));
     }
     let mut used = amounts(&quota["status"]["used"]);
-    let unknown: Vec<&str> = concerned.iter().filter(|resource| !used.contains_key(**resource)).map(|resource| resource.as_str()).collect();
+    let unknown: Vec<&str> =
+        concerned.iter().filter(|resource| !used.contains_key(**resource)).map(|resource| resource.as_str()).collect();
     if !unknown.is_empty() {
         return Err(refuse(format!("status unknown for quota: {name}, resources: {}", unknown.join(","))));
     }
@@ -118,7 +125,10 @@ fn charge_one(review: &Review<'_>, object: &Value, entry: &Entry, snapshot: &Sna
     let over = exceeded(&used, &cost, &hard);
     if !over.is_empty() {
         let show = |amounts: &Amounts| -> String {
-            over.iter().map(|resource| format!("{resource}={}", amounts.get(resource).copied().unwrap_or_default())).collect::<Vec<_>>().join(",")
+            over.iter()
+                .map(|resource| format!("{resource}={}", amounts.get(resource).copied().unwrap_or_default()))
+                .collect::<Vec<_>>()
+                .join(",")
         };
         return Err(refuse(format!(
             "exceeded quota: {name}, requested: {}, used: {}, limited: {}",
@@ -145,7 +155,8 @@ fn masked(amounts: &Amounts, mask: &Amounts) -> Amounts {
 }
 
 fn written(amounts: &Amounts) -> Value {
-    let map: Map<String, Value> = amounts.iter().map(|(name, amount)| (name.clone(), amount.to_string().into())).collect();
+    let map: Map<String, Value> =
+        amounts.iter().map(|(name, amount)| (name.clone(), amount.to_string().into())).collect();
     Value::Object(map)
 }
 

@@ -8,16 +8,18 @@ use super::super::pod::{amounts, containers};
 pub fn covers(quota: &Value, plural: &str, group: &str, object: &Value) -> bool {
     let scopes = quota["spec"]["scopes"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let terms = quota["spec"]["scopeSelector"]["matchExpressions"].as_array().into_iter().flatten();
-    let mut all = scopes.map(|scope| (scope, "Exists", &Value::Null)).chain(
-        terms.map(|term| (term["scopeName"].as_str().unwrap_or_default(), term["operator"].as_str().unwrap_or_default(), &term["values"])),
-    );
+    let mut all = scopes.map(|scope| (scope, "Exists", &Value::Null)).chain(terms.map(|term| {
+        (term["scopeName"].as_str().unwrap_or_default(), term["operator"].as_str().unwrap_or_default(), &term["values"])
+    }));
     let kind = if group.is_empty() { plural } else { "" };
     all.all(|(scope, operator, values)| fits(kind, object, scope, operator, values))
 }
 
 fn fits(kind: &str, object: &Value, scope: &str, operator: &str, values: &Value) -> bool {
     match (kind, scope) {
-        ("pods", "PriorityClass") => by_value(object["spec"]["priorityClassName"].as_str().unwrap_or_default(), operator, values),
+        ("pods", "PriorityClass") => {
+            by_value(object["spec"]["priorityClassName"].as_str().unwrap_or_default(), operator, values)
+        }
         ("pods", _) => in_scope(object, scope) != (operator == "DoesNotExist"),
         ("persistentvolumeclaims", "VolumeAttributesClass") => {
             by_value(object["spec"]["volumeAttributesClassName"].as_str().unwrap_or_default(), operator, values)
@@ -51,11 +53,15 @@ fn in_scope(pod: &Value, scope: &str) -> bool {
 fn is_best_effort(pod: &Value) -> bool {
     let silent = |resources: &Value| {
         ["requests", "limits"].iter().all(|field| {
-            amounts(&resources[*field]).iter().all(|(name, amount)| !matches!(name.as_str(), "cpu" | "memory") || amount.is_zero())
+            amounts(&resources[*field])
+                .iter()
+                .all(|(name, amount)| !matches!(name.as_str(), "cpu" | "memory") || amount.is_zero())
         })
     };
     silent(&pod["spec"]["resources"])
-        && containers(pod, "containers").chain(containers(pod, "initContainers")).all(|container| silent(&container["resources"]))
+        && containers(pod, "containers")
+            .chain(containers(pod, "initContainers"))
+            .all(|container| silent(&container["resources"]))
 }
 
 fn crosses_namespaces(pod: &Value) -> bool {

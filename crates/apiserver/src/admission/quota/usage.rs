@@ -54,7 +54,9 @@ fn source(name: &str) -> Option<&str> {
         "requests.storage" => Some("persistentvolumeclaims"),
         _ if name.contains(STORAGE_CLASS) => Some("persistentvolumeclaims"),
         "cpu" | "memory" | "ephemeral-storage" => Some("pods"),
-        _ if name.starts_with("requests.") || name.starts_with("limits.") || name.starts_with("hugepages-") => Some("pods"),
+        _ if name.starts_with("requests.") || name.starts_with("limits.") || name.starts_with("hugepages-") => {
+            Some("pods")
+        }
         _ => None,
     }
 }
@@ -155,8 +157,10 @@ pub fn unspecified(pod: &Value, concerned: &BTreeSet<&String>) -> Option<String>
     if missing.is_empty() {
         return None;
     }
-    let texts: Vec<String> =
-        missing.iter().map(|(name, who)| format!("{name} for: {}", who.iter().copied().collect::<Vec<_>>().join(","))).collect();
+    let texts: Vec<String> = missing
+        .iter()
+        .map(|(name, who)| format!("{name} for: {}", who.iter().copied().collect::<Vec<_>>().join(",")))
+        .collect();
     Some(format!("must specify {}", texts.join("; ")))
 }
 
@@ -167,12 +171,18 @@ mod tests {
     use super::*;
 
     fn cost(plural: &str, group: &str, object: Value) -> Value {
-        json!(of(plural, group, &object, Timestamp::UNIX_EPOCH).iter().map(|(k, v)| (k.clone(), v.to_string())).collect::<BTreeMap<_, _>>())
+        json!(
+            of(plural, group, &object, Timestamp::UNIX_EPOCH)
+                .iter()
+                .map(|(k, v)| (k.clone(), v.to_string()))
+                .collect::<BTreeMap<_, _>>()
+        )
     }
 
     #[test]
     fn objects_cost_what_the_original_says() {
-        let container = |cpu: &str| json!({"name": "c", "resources": {"requests": {"cpu": cpu}, "limits": {"memory": "1Gi"}}});
+        let container =
+            |cpu: &str| json!({"name": "c", "resources": {"requests": {"cpu": cpu}, "limits": {"memory": "1Gi"}}});
         let table = [
             ("configmaps", "", json!({}), json!({"count/configmaps": "1", "configmaps": "1"})),
             ("deployments", "apps", json!({}), json!({"count/deployments.apps": "1"})),
@@ -182,7 +192,12 @@ mod tests {
                 json!({"spec": {"containers": [container("1"), container("500m")], "initContainers": [container("2")]}}),
                 json!({"count/pods": "1", "pods": "1", "cpu": "2", "requests.cpu": "2", "limits.memory": "2Gi"}),
             ),
-            ("pods", "", json!({"spec": {"containers": [container("1")]}, "status": {"phase": "Succeeded"}}), json!({"count/pods": "1"})),
+            (
+                "pods",
+                "",
+                json!({"spec": {"containers": [container("1")]}, "status": {"phase": "Succeeded"}}),
+                json!({"count/pods": "1"}),
+            ),
             (
                 "services",
                 "",
@@ -204,8 +219,12 @@ mod tests {
 
     #[test]
     fn names_lead_to_the_kinds_that_cost_them() {
-        let names: Vec<String> = ["pods", "requests.cpu", "count/jobs.batch", "services.nodeports", "requests.storage"].iter().map(ToString::to_string).collect();
-        let found: Vec<String> = sources(names.iter()).into_iter().map(|(plural, group)| format!("{plural}.{group}")).collect();
+        let names: Vec<String> = ["pods", "requests.cpu", "count/jobs.batch", "services.nodeports", "requests.storage"]
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let found: Vec<String> =
+            sources(names.iter()).into_iter().map(|(plural, group)| format!("{plural}.{group}")).collect();
         assert_eq!(found, ["jobs.batch", "persistentvolumeclaims.", "pods.", "services."]);
         assert!(can_cost("pods", "", "limits.memory") && !can_cost("secrets", "", "limits.memory"));
     }

@@ -33,7 +33,8 @@ fn encode(tree: &Value) -> Option<(Key, Arc<Object>)> {
 }
 
 fn trees(now: &str) -> Vec<Value> {
-    let mut cluster: Vec<Value> = CLUSTER_ROLES.iter().map(|(name, to, lines)| cluster_role(name, to, lines, now)).collect();
+    let mut cluster: Vec<Value> =
+        CLUSTER_ROLES.iter().map(|(name, to, lines)| cluster_role(name, to, lines, now)).collect();
     cluster.extend(AGGREGATED.iter().map(|(name, to)| {
         let mut role = cluster_role(name, to, &[], now);
         let label = format!("{GROUP}/aggregate-to-{name}");
@@ -46,7 +47,8 @@ fn trees(now: &str) -> Vec<Value> {
         role["rules"] = rules(lines);
         role
     }));
-    cluster.extend(BINDINGS.iter().map(|(namespace, name, role, subjects)| binding(namespace, name, role, subjects, now)));
+    cluster
+        .extend(BINDINGS.iter().map(|(namespace, name, role, subjects)| binding(namespace, name, role, subjects, now)));
     cluster.extend([
         priority("system-cluster-critical", 2_000_000_000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.", now),
         priority("system-node-critical", 2_000_001_000, "Used for system critical pods that must not be moved from their current node.", now),
@@ -64,7 +66,9 @@ fn cluster_role(name: &str, to: &str, lines: &[Line], now: &str) -> Value {
 }
 
 fn rules(lines: &[Line]) -> Value {
-    let words = |text: &str| text.split_whitespace().map(|word| if word == "core" { String::new() } else { word.to_owned() }).collect();
+    let words = |text: &str| {
+        text.split_whitespace().map(|word| if word == "core" { String::new() } else { word.to_owned() }).collect()
+    };
     let rules: Vec<Rule> = lines
         .iter()
         .map(|line| match line {
@@ -85,7 +89,8 @@ fn rules(lines: &[Line]) -> Value {
 }
 
 fn binding(namespace: &str, name: &str, role: &str, subjects: &[&str], now: &str) -> Value {
-    let (kind, role_kind) = if namespace.is_empty() { ("ClusterRoleBinding", "ClusterRole") } else { ("RoleBinding", "Role") };
+    let (kind, role_kind) =
+        if namespace.is_empty() { ("ClusterRoleBinding", "ClusterRole") } else { ("RoleBinding", "Role") };
     let mut binding = object(kind, namespace, name, now);
     binding["roleRef"] = json!({"apiGroup": GROUP, "kind": role_kind, "name": role});
     let subjects: Vec<Value> = subjects
@@ -105,7 +110,8 @@ fn binding(namespace: &str, name: &str, role: &str, subjects: &[&str], now: &str
 }
 
 fn priority(name: &str, value: i64, description: &str, now: &str) -> Value {
-    let metadata = json!({"name": name, "uid": uid("PriorityClass", "", name), "creationTimestamp": now, "generation": 1});
+    let metadata =
+        json!({"name": name, "uid": uid("PriorityClass", "", name), "creationTimestamp": now, "generation": 1});
     json!({
         "kind": "PriorityClass", "apiVersion": "scheduling.k8s.io/v1", "metadata": metadata,
         "value": value, "description": description, "preemptionPolicy": "PreemptLowerPriority",
