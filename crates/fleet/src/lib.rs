@@ -59,4 +59,4 @@ pub use fleet::Fleet;
 pub use install::{definitions, install, native_definitions, objects};
 pub use join::{JoinOptions, join, unjoin};
 pub use options::{Clock, MemberResolver, NamedMembers, Options, RemoteMembers, config};
-pub use proxy::{Neighbours, cluster_proxy};
+pub use proxy::{Neighbours, cluster_proxy, forward};

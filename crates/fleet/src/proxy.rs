@@ -57,7 +57,7 @@ impl Connect for ClusterProxy {
         let ways = self.ways.clone();
         let answer: BoxFuture<'static, _> = Box::pin(async move {
             let client = way(&ways, &hub, &instance, &cluster, &tree).await?;
-            abroad(visit, client, path).await
+            forward(visit.request, Some(&visit.identity), client, &path).await
         });
         answer.await
     }
@@ -134,11 +134,18 @@ async fn way(
     Ok(client)
 }
 
-/// Sends a request to a member elsewhere.
-async fn abroad(visit: Visit, client: kube::Client, path: String) -> Result<Response<Body>, Status> {
-    let mut request = visit.request;
+/// Sends a request to an API server elsewhere in somebody's name, or in that of the client; upgraded
+/// connections are joined.
+pub async fn forward(
+    mut request: Request<atoll_apiserver::Incoming>,
+    identity: Option<&Identity>,
+    client: kube::Client,
+    path: &str,
+) -> Result<Response<Body>, Status> {
     let mut headers = travelling_headers(request.headers());
-    impersonate(&mut headers, &visit.identity)?;
+    if let Some(identity) = identity {
+        impersonate(&mut headers, identity)?;
+    }
     let upgrade = is_upgrade(request.headers()).is_some();
     let uri: Uri = path.parse().map_err(|error| Status::bad_request(format!("{path}: {error}")))?;
     let mut onward = Request::builder().method(request.method().clone()).uri(uri);
@@ -151,7 +158,7 @@ async fn abroad(visit: Visit, client: kube::Client, path: String) -> Result<Resp
     let answer = client
         .send(onward)
         .await
-        .map_err(|error| Status::unavailable(format!("the member cannot be reached: {error}")))?;
+        .map_err(|error| Status::unavailable(format!("the server cannot be reached: {error}")))?;
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS && upgrade {
         return Ok(join_streams(request, answer));
     }

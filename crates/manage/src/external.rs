@@ -8,7 +8,7 @@ use atoll_runtime::Endpoint;
 use base64::Engine as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::context::{AGENT, Core};
 use crate::kinds::INSTANCE;
@@ -25,20 +25,16 @@ pub struct Externals {
 impl Externals {
     /// The way to an external instance, acting as the caller there; `None` when there is no such instance.
     pub async fn endpoint(&self, core: &Core, name: &str, identity: &Identity) -> Result<Option<Endpoint>, Status> {
-        let root = core.own_endpoint("root");
-        let Some(instance) = root.get_opt(&INSTANCE.gvr(), None, name).await? else { return Ok(None) };
-        if instance["spec"]["type"] != "External" {
-            return Ok(None);
-        }
-        let reference = &instance["spec"]["kubeconfigSecretRef"];
-        let text = |key: &str| reference[key].as_str().unwrap_or_default();
-        let secret = root.get(&Gvr::new("", "v1", "secrets"), Some(text("namespace")), text("name")).await?;
+        let Some((secret, entry)) = secret(core, name).await? else { return Ok(None) };
         let revision = secret["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-        let key = (name.to_owned(), revision, format!("{} {}", identity.user, identity.groups.join(" ")));
+        // Whoever has all rights here uses the credentials of the Secret as they are.
+        let who =
+            if identity.is_master() { String::new() } else { json!([identity.user, identity.groups]).to_string() };
+        let key = (name.to_owned(), revision, who);
         if let Some(known) = self.known.lock().get(&key) {
             return Ok(Some(known.clone()));
         }
-        let mut config = config(&secret, reference["key"].as_str().unwrap_or("kubeconfig")).await?;
+        let mut config = config(&secret, &entry).await?;
         if !identity.is_master() {
             // The external server decides what the caller may do there.
             config.auth_info.impersonate = Some(identity.user.clone());
@@ -52,6 +48,29 @@ impl Externals {
         known.insert(key, endpoint.clone());
         Ok(Some(endpoint))
     }
+
+    /// The way to an external instance with the credentials of its Secret, for requests that say themselves
+    /// in whose name they are.
+    pub async fn client(&self, core: &Core, name: &str) -> Result<Option<kube::Client>, Status> {
+        let own = self.endpoint(core, name, &Identity::master(AGENT)).await?;
+        Ok(own.and_then(|endpoint| endpoint.transport().remote().cloned()))
+    }
+}
+
+/// The Secret with the kubeconfig of an external instance, and the entry it is in.
+async fn secret(core: &Core, name: &str) -> Result<Option<(Value, String)>, Status> {
+    if crate::ask::segment("instance", name).is_err() {
+        return Ok(None);
+    }
+    let root = core.own_endpoint("root");
+    let Some(instance) = root.get_opt(&INSTANCE.gvr(), None, name).await? else { return Ok(None) };
+    if instance["spec"]["type"] != "External" {
+        return Ok(None);
+    }
+    let reference = &instance["spec"]["kubeconfigSecretRef"];
+    let text = |key: &str| reference[key].as_str().unwrap_or_default();
+    let secret = root.get(&Gvr::new("", "v1", "secrets"), Some(text("namespace")), text("name")).await?;
+    Ok(Some((secret, reference["key"].as_str().unwrap_or("kubeconfig").to_owned())))
 }
 
 /// What a kubeconfig in a Secret says.
@@ -62,8 +81,26 @@ pub async fn config(secret: &Value, key: &str) -> Result<kube::Config, Status> {
     let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
     let kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| wrong(error.to_string()))?;
     refuse_programs(&kubeconfig)?;
+    refuse_unproven(&kubeconfig)?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     config.map_err(|error| wrong(error.to_string()))
+}
+
+/// Whoever stands in the way to a server must not be taken for it: certificates are always checked, with
+/// the authority the kubeconfig gives or else with those of the system.
+fn refuse_unproven(kubeconfig: &Kubeconfig) -> Result<(), Status> {
+    for cluster in kubeconfig.clusters.iter().filter_map(|named| named.cluster.as_ref()) {
+        if cluster.insecure_skip_tls_verify == Some(true) {
+            return Err(Status::bad_request(
+                "the kubeconfig must not skip the check of certificates; give the authority as certificate-authority-data",
+            ));
+        }
+        let server = cluster.server.as_deref().unwrap_or_default();
+        if !server.starts_with("https://") {
+            return Err(Status::bad_request(format!("the server {server:?} must be reached by https")));
+        }
+    }
+    Ok(())
 }
 
 /// A kubeconfig may name programs and files; one that somebody stored in the hub must not use those of the hub.
@@ -83,4 +120,38 @@ fn refuse_programs(kubeconfig: &Kubeconfig) -> Result<(), Status> {
         .iter()
         .any(|named| named.cluster.as_ref().is_some_and(|cluster| cluster.certificate_authority.is_some()));
     if files { wrong("files") } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn secret(cluster: &str, user: &str) -> Value {
+        let text = format!(
+            "{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: c, cluster: {{{cluster}}}}}], \
+             users: [{{name: c, user: {{{user}}}}}], contexts: [{{name: c, context: {{cluster: c, user: c}}}}]}}"
+        );
+        json!({"data": {"kubeconfig": base64::engine::general_purpose::STANDARD.encode(text)}})
+    }
+
+    #[tokio::test]
+    async fn only_kubeconfigs_that_prove_the_server_and_use_nothing_of_the_hub_are_taken() {
+        let table = [
+            ("server: 'https://a'", "token: t", ""),
+            ("server: 'https://a', insecure-skip-tls-verify: false", "token: t", ""),
+            ("server: 'https://a', insecure-skip-tls-verify: true", "token: t", "check of certificates"),
+            ("server: 'http://a'", "token: t", "by https"),
+            ("server: 'https://a', certificate-authority: /etc/ca", "token: t", "files"),
+            ("server: 'https://a'", "tokenFile: /etc/token", "files"),
+            ("server: 'https://a'", "exec: {apiVersion: v1, command: sh}", "programs"),
+        ];
+        for (cluster, user, refusal) in table {
+            let result = config(&secret(cluster, user), "kubeconfig").await;
+            match refusal {
+                "" => drop(result.unwrap()),
+                _ => assert!(result.unwrap_err().message.contains(refusal), "{cluster} {user}"),
+            }
+        }
+    }
 }

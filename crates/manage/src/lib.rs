@@ -6,7 +6,7 @@
 //! REST path  ┘   (descriptors: `api`)              └ objects → the instance, as the caller
 //! ```
 //!
-//! Start at [`Manage`]. `api` holds the descriptors of `proto/`, `transcode` makes messages of
+//! Start at [`Manage`]; `gate` finds out who asks. `api` holds the descriptors of `proto/`, `transcode` makes messages of
 //! REST requests, `service` does the work, `pour` puts objects into messages. [`access`] is what
 //! people may do, [`controllers`] what runs without being asked.
 
@@ -15,6 +15,7 @@ mod ask;
 mod audit;
 mod context;
 mod external;
+mod gate;
 mod grpc;
 mod kinds;
 mod manage;

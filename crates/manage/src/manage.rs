@@ -8,6 +8,7 @@ use atoll_index::Index;
 use atoll_meta::Status;
 use bytes::Bytes;
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
@@ -22,7 +23,7 @@ use crate::context::{Core, Ctx};
 use crate::external::Externals;
 use crate::transcode::request::{from_tree, message};
 use crate::transcode::status;
-use crate::{grpc, openapi, service};
+use crate::{gate, grpc, openapi, service};
 
 /// Largest accepted request.
 const MAX_BODY: usize = 4 * 1024 * 1024;
@@ -56,9 +57,18 @@ impl Manage {
         &self.core
     }
 
-    /// Whether a request is for the management plane.
+    /// Whether a request is for the management plane, or for an instance that is not of this hub.
     pub fn handles(&self, parts: &Parts) -> bool {
-        grpc::is_grpc(&parts.headers) || PREFIXES.iter().any(|prefix| parts.uri.path().starts_with(prefix))
+        let path = parts.uri.path();
+        grpc::is_grpc(&parts.headers)
+            || PREFIXES.iter().any(|prefix| path.starts_with(prefix))
+            || gate::instance_of(path).is_some_and(|(name, _)| self.core.hub.instance(name).is_none())
+    }
+
+    /// Answers a request from outside: finds out who asks first.
+    pub fn answer(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>> {
+        let own = self.clone();
+        Box::pin(async move { gate::answer(&own, request).await })
     }
 
     /// Opens a session of a local account; the token is for `authorization: Bearer`.
@@ -72,15 +82,18 @@ impl Manage {
     }
 
     /// Answers a request of an authenticated caller.
-    pub async fn call(&self, request: Request<Incoming>, identity: Identity) -> Response<Body> {
-        let ctx = Ctx { core: self.core.clone(), identity };
-        if grpc::is_grpc(request.headers()) { self.grpc(request, ctx).await } else { self.rest(request, ctx).await }
+    pub fn call(&self, request: Request<Incoming>, identity: Identity) -> BoxFuture<'static, Response<Body>> {
+        let own = self.clone();
+        Box::pin(async move {
+            let ctx = Ctx { core: own.core.clone(), identity };
+            if grpc::is_grpc(request.headers()) { own.grpc(request, ctx).await } else { own.rest(request, ctx).await }
+        })
     }
 
     async fn grpc(&self, request: Request<Incoming>, ctx: Ctx) -> Response<Body> {
         let path = request.uri().path().to_owned();
         if path.starts_with("/grpc.health.v1.Health/") {
-            return framed(self.health.clone().oneshot(request).await);
+            return framed(self.health.clone().oneshot(request.map(plain)).await);
         }
         if path.starts_with("/grpc.reflection.") {
             return reflect(request, &path).await;
@@ -181,14 +194,20 @@ async fn run(ctx: &Ctx, method: &MethodDescriptor, input: Value, deadline: Optio
     result
 }
 
+/// The same body with failures of a named type: futures over a boxed one cannot be sent between threads.
+fn plain(body: Incoming) -> http_body_util::combinators::UnsyncBoxBody<Bytes, std::io::Error> {
+    body.map_err(std::io::Error::other).boxed_unsync()
+}
+
 async fn collect(body: Incoming) -> Result<Bytes, Status> {
-    let collected = Limited::new(body, MAX_BODY).collect().await;
+    let collected = Limited::new(plain(body), MAX_BODY).collect().await;
     collected
         .map(http_body_util::Collected::to_bytes)
         .map_err(|error| Status::too_large(format!("the body could not be read: {error}")))
 }
 
 async fn reflect(request: Request<Incoming>, path: &str) -> Response<Body> {
+    let request = request.map(plain);
     let builder = || tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(DESCRIPTORS);
     if path.starts_with("/grpc.reflection.v1alpha.") {
         return match builder().build_v1alpha() {

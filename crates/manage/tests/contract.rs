@@ -239,7 +239,7 @@ async fn prepare(world: &World) {
         .create(
             &Gvr::new("atoll.io", "v1alpha1", "workspaces"),
             None,
-            &json!({"metadata": {"name": "w"}, "spec": {"id": 7}}),
+            &support::hub_object("Workspace", json!({"metadata": {"name": "w"}, "spec": {"id": 7}})),
         )
         .await
         .unwrap();

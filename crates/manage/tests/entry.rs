@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, Full};
 use prost_reflect::prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::{Value, json};
-use support::{World, deployment, master, user};
+use support::{World, deployment, hub_object, master, user};
 
 const N: &str = "/instances/fleet/namespaces/default";
 
@@ -131,7 +131,11 @@ async fn search_finds_members_too_and_streams_changes() {
     let maps = Gvr::new("", "v1", "configmaps");
     let made = world
         .endpoint("m1")
-        .create(&maps, Some("default"), &json!({"metadata": {"name": "far", "labels": {"app": "x"}}}))
+        .create(
+            &maps,
+            Some("default"),
+            &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "far", "labels": {"app": "x"}}}),
+        )
         .await
         .unwrap();
     world.settled("fleet/m1", &maps, &made).await;
@@ -183,11 +187,22 @@ async fn grants_open_exactly_what_they_name_and_revocation_closes_it() {
     let world = World::new().await;
     let (root, fleet) = (world.endpoint("root"), world.endpoint("fleet"));
     let maps = Gvr::new("", "v1", "configmaps");
-    fleet.create(&Gvr::new("", "v1", "namespaces"), None, &json!({"metadata": {"name": "team"}})).await.unwrap();
+    fleet
+        .create(
+            &Gvr::new("", "v1", "namespaces"),
+            None,
+            &json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "team"}}),
+        )
+        .await
+        .unwrap();
     let mut last = Value::Null;
     for namespace in ["default", "team"] {
         last = fleet
-            .create(&maps, Some(namespace), &json!({"metadata": {"name": format!("in-{namespace}")}}))
+            .create(
+                &maps,
+                Some(namespace),
+                &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": format!("in-{namespace}")}}),
+            )
             .await
             .unwrap();
     }
@@ -200,7 +215,7 @@ async fn grants_open_exactly_what_they_name_and_revocation_closes_it() {
 
     let grants = Gvr::new("atoll.io", "v1alpha1", "grants");
     let grant = json!({"metadata": {"name": "g"}, "spec": {"role": "editor", "subjects": [{"kind": "User", "name": "ann"}], "scope": {"instance": "fleet", "namespace": "team"}}});
-    root.create(&grants, None, &grant).await.unwrap();
+    root.create(&grants, None, &hub_object("Grant", grant)).await.unwrap();
     let sees = async || {
         let list = world.ok(&ann, "GET", "/instances/fleet/configmaps?sortBy=field_name&sortDir=asc", None).await;
         list["items"]
@@ -232,9 +247,13 @@ async fn a_local_account_logs_in_and_out_again() {
     let world = World::new().await;
     let root = world.endpoint("root");
     let accounts = Gvr::new("atoll.io", "v1alpha1", "accounts");
-    root.create(&accounts, None, &json!({"metadata": {"name": "ann"}, "spec": {"groups": ["team", "system:masters"]}}))
-        .await
-        .unwrap();
+    root.create(
+        &accounts,
+        None,
+        &hub_object("Account", json!({"metadata": {"name": "ann"}, "spec": {"groups": ["team", "system:masters"]}})),
+    )
+    .await
+    .unwrap();
     atoll_manage::access::accounts::set_password(&root, "ann", "correct horse").await.unwrap();
     let login = async |password: &str| {
         world.rest(&user("nobody"), "POST", "/manage/login", Some(json!({"user": "ann", "password": password}))).await

@@ -27,9 +27,17 @@ pub struct HubAuthority {
     pub front_proxy: Ca,
 }
 
+/// Recognises bearer tokens the hub itself does not know: of sessions, of identity providers.
+#[async_trait::async_trait]
+pub trait Authenticator: Send + Sync {
+    /// Whose token it is; `None` when it is not one of theirs, or no longer good.
+    async fn identify(&self, token: &str) -> Result<Option<Identity>, Status>;
+}
+
 /// Credentials the hub itself knows.
 #[derive(Default)]
 pub struct Keys {
+    authenticators: RwLock<Vec<Arc<dyn Authenticator>>>,
     own: OnceLock<HubAuthority>,
     /// By digest: the tokens themselves are not kept.
     tokens: RwLock<HashMap<Digest, Identity>>,
@@ -42,6 +50,22 @@ impl Keys {
     /// Accepts a bearer token, in all instances, until the process ends.
     pub fn add_token(&self, token: &str, identity: Identity) {
         self.tokens.write().insert(digest([token.as_bytes()]), authenticated(identity));
+    }
+
+    /// Accepts, in all instances, tokens that somebody else recognises.
+    pub fn add_authenticator(&self, authenticator: Arc<dyn Authenticator>) {
+        self.authenticators.write().push(authenticator);
+    }
+
+    /// Whose token this is, by those who were added.
+    pub(super) async fn recognised(&self, token: &str) -> Result<Option<Identity>, Status> {
+        let all = self.authenticators.read().clone();
+        for authenticator in all {
+            if let Some(identity) = authenticator.identify(token).await? {
+                return Ok(Some(authenticated(identity)));
+            }
+        }
+        Ok(None)
     }
 
     /// Whose static token this is.

@@ -34,7 +34,7 @@ pub use authority::Authority;
 pub use credentials::Credentials;
 pub use documents::public_documents;
 pub use extension::FRONT_PROXY;
-pub use keys::{HubAuthority, Keys};
+pub use keys::{Authenticator, HubAuthority, Keys};
 pub use rbac::{Attributes, Roles, Rule};
 pub use review::{is_review, review, user_info};
 pub use signing::sign_request;

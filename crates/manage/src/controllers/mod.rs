@@ -27,6 +27,7 @@ pub async fn start(manage: &Manage, members: Arc<dyn MemberResolver>, stop: Canc
     let core = manage.core().clone();
     core.hub.add_native(|instance| &*instance.name == "root", definitions()).await?;
     core.hub.add_native(|instance| &*instance.name == "root", atoll_api::crds(atoll_api::CrdSet::Clusterpedia)).await?;
+    core.hub.keys().add_authenticator(Arc::new(manage.clone()));
     tokio::spawn(pedia::run(core.clone(), stop.clone()));
     tokio::spawn(follow::run(core.clone(), members, stop.clone()));
     let leadership = Leadership {

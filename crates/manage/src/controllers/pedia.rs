@@ -92,8 +92,9 @@ async fn way(object: &Value) -> Result<Endpoint, Status> {
         let bytes = base64::engine::general_purpose::STANDARD.decode(spec[key].as_str()?).ok()?;
         String::from_utf8(bytes).ok()
     };
-    let encoded = |key: &str| spec[key].as_str().map(ToOwned::to_owned);
-    let cluster = json!({"server": spec["apiserver"], "certificate-authority-data": encoded("caData"), "insecure-skip-tls-verify": encoded("caData").is_none()});
+    let encoded = |key: &str| spec[key].as_str().filter(|text| !text.is_empty()).map(ToOwned::to_owned);
+    // Without an authority of its own, the certificate of the server must be one the system trusts.
+    let cluster = json!({"server": spec["apiserver"], "certificate-authority-data": encoded("caData")});
     let user = json!({"token": text("tokenData"), "client-certificate-data": encoded("certData"), "client-key-data": encoded("keyData")});
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [{"name": "c", "cluster": cluster}],
@@ -123,9 +124,12 @@ async fn tell(
     object: &Value,
     answer: &Result<(Endpoint, Value), Status>,
 ) -> Result<(), Status> {
-    let (word, message, version) = match answer {
-        Ok((_, version)) => ("True", String::new(), version.clone()),
-        Err(status) => ("False", status.message.clone(), object["status"]["version"].clone()),
+    let (word, valid, message, version) = match answer {
+        Ok((_, version)) => ("True", "True", String::new(), version.clone()),
+        Err(status) => {
+            let valid = if status.code == 400 { "False" } else { "True" };
+            ("False", valid, status.message.clone(), object["status"]["version"].clone())
+        }
     };
     let old = object["status"]["conditions"]
         .as_array()
@@ -134,12 +138,12 @@ async fn tell(
         return Ok(());
     }
     let now = time::format(core.hub.now());
-    let condition = |ty: &str, good: &str, bad: &str| json!({"type": ty, "status": word, "reason": if word == "True" { good } else { bad }, "message": message, "lastTransitionTime": now});
+    let condition = |ty: &str, word: &str, good: &str, bad: &str| json!({"type": ty, "status": word, "reason": if word == "True" { good } else { bad }, "message": message, "lastTransitionTime": now});
     let conditions = [
-        condition("Validated", "Validated", "InvalidConfig"),
-        condition("SynchroRunning", "Running", "Pending"),
-        condition("ClusterHealthy", "Healthy", "NotReachable"),
-        condition("Ready", "Ready", "NotReady"),
+        condition("Validated", valid, "Validated", "InvalidConfig"),
+        condition("SynchroRunning", word, "Running", "Pending"),
+        condition("ClusterHealthy", word, "Healthy", "NotReachable"),
+        condition("Ready", word, "Ready", "NotReady"),
     ];
     let status =
         json!({"status": {"apiserver": object["spec"]["apiserver"], "version": version, "conditions": conditions}});

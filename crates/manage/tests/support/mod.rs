@@ -94,14 +94,20 @@ impl World {
         for name in ["fleet", "m1"] {
             world.hub.create_instance(name).await.unwrap();
         }
-        let marked =
-            json!({"metadata": {"name": "m1", "annotations": {"sim.atoll.io/nodes": "3"}}, "spec": {"type": "Hosted"}});
+        let marked = hub_object(
+            "Instance",
+            json!({"metadata": {"name": "m1", "annotations": {"sim.atoll.io/nodes": "3"}}, "spec": {"type": "Hosted"}}),
+        );
         let instances = Gvr::new("atoll.io", "v1alpha1", "instances");
         let root = world.endpoint("root");
         root.create(&instances, None, &marked).await.unwrap();
-        root.create(&instances, None, &json!({"metadata": {"name": "fleet"}, "spec": {"type": "Hosted"}}))
-            .await
-            .unwrap();
+        root.create(
+            &instances,
+            None,
+            &hub_object("Instance", json!({"metadata": {"name": "fleet"}, "spec": {"type": "Hosted"}})),
+        )
+        .await
+        .unwrap();
         let cluster = json!({"kind": "Cluster", "apiVersion": "cluster.karmada.io/v1alpha1", "metadata": {"name": "m1", "labels": {"env": "test"}},
                              "spec": {"syncMode": "Push", "region": "north"}});
         world
@@ -157,6 +163,13 @@ impl Drop for World {
     fn drop(&mut self) {
         self.stop.cancel();
     }
+}
+
+/// An object of the hub's own kinds.
+pub fn hub_object(kind: &str, mut object: Value) -> Value {
+    object["apiVersion"] = "atoll.io/v1alpha1".into();
+    object["kind"] = kind.into();
+    object
 }
 
 pub fn deployment(name: &str) -> Value {
