@@ -12,9 +12,9 @@ use atoll_runtime::{Change, Endpoint, Informer, Item, Patch, Selection, work};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::core::Index;
 use crate::execute::Executor;
 use crate::gvr;
+use crate::index::Index;
 use crate::member::Member;
 use crate::options::Clock;
 use crate::probe::Prober;

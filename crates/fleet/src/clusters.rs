@@ -15,7 +15,7 @@ use crate::core::Core;
 use crate::execute::Executor;
 use crate::member::Member;
 use crate::probe::Prober;
-use crate::{condition, detector, gvr, taints};
+use crate::{condition, detector, enroll, gvr, taints};
 
 type Again = Result<Option<Duration>, Status>;
 
@@ -217,6 +217,13 @@ async fn part(core: &Core, cluster: &Cluster, name: &Arc<str>) -> Again {
     }
     core.instance.delete(&gvr::core("namespaces"), None, &namespace, &Value::Null).await?;
     core.members.remove(name);
+    if pulls {
+        // Its agent may do nothing any more.
+        for (resource, object) in enroll::rights::of_agent(name) {
+            let named = object["metadata"]["name"].as_str().unwrap_or_default();
+            core.instance.delete(&resource, object["metadata"]["namespace"].as_str(), named, &Value::Null).await?;
+        }
+    }
     detector::remove_finalizer(core, &gvr::clusters(), None, name, finalizer::CLUSTER).await?;
     Ok(None)
 }

@@ -1,6 +1,6 @@
 //! What all controllers of a fleet share.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -12,12 +12,13 @@ use atoll_meta::Status;
 use atoll_placement::Snapshot;
 use atoll_runtime::{Cache, Endpoint, Informer, Queue};
 use jiff::Timestamp;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::binding::Binding;
 use crate::discovery::Kinds;
+use crate::index::Index;
 use crate::keys::{BindingKey, PolicyKey, TemplateKey};
 use crate::member::Members;
 use crate::options::Options;
@@ -72,76 +73,6 @@ pub struct Informers {
     pub(crate) rebalancers: Informer,
     pub(crate) customizations: Informer,
     pub(crate) roles: [Informer; 2],
-}
-
-/// Who belongs to whom, by permanent id.
-#[derive(Default)]
-pub struct Index {
-    bindings: RwLock<HashMap<Box<str>, BindingKey>>,
-    works: RwLock<HashMap<Box<str>, (Arc<str>, Arc<str>)>>,
-    /// Bindings that go along with others, by the id of those.
-    attached: RwLock<HashMap<Box<str>, HashSet<BindingKey>>>,
-    /// Ids by binding, also of those that are gone.
-    ids: RwLock<HashMap<BindingKey, Box<str>>>,
-    /// Bindings by the template they need: template → bindings that depend on it.
-    pub dependents: RwLock<HashMap<TemplateKey, HashSet<BindingKey>>>,
-}
-
-impl Index {
-    /// Notes the id of a binding.
-    pub fn put_binding(&self, id: &str, key: BindingKey) {
-        self.ids.write().insert(key.clone(), id.into());
-        self.bindings.write().insert(id.into(), key);
-    }
-
-    /// Forgets the id of a binding.
-    pub fn remove_binding(&self, id: &str) {
-        self.bindings.write().remove(id);
-    }
-
-    /// Notes which bindings, by id, a binding goes along with.
-    pub fn put_parents(&self, child: &BindingKey, parents: &BTreeSet<&str>) {
-        let mut attached = self.attached.write();
-        attached.retain(|parent, children| {
-            if !parents.contains(&**parent) {
-                children.remove(child);
-            }
-            !children.is_empty()
-        });
-        for parent in parents {
-            attached.entry((*parent).into()).or_default().insert(child.clone());
-        }
-    }
-
-    /// The bindings that go along with one.
-    pub fn attached_to(&self, parent: &BindingKey) -> Vec<BindingKey> {
-        let ids = self.ids.read();
-        let Some(id) = ids.get(parent) else { return Vec::new() };
-        self.attached.read().get(id).into_iter().flatten().cloned().collect()
-    }
-
-    /// The binding with an id.
-    pub fn binding(&self, id: &str) -> Option<BindingKey> {
-        self.bindings.read().get(id).cloned()
-    }
-
-    /// Notes the id of a work: its namespace and name.
-    pub fn put_work(&self, id: &str, namespace: &str, name: &str) {
-        let mut works = self.works.write();
-        if !works.contains_key(id) {
-            works.insert(id.into(), (namespace.into(), name.into()));
-        }
-    }
-
-    /// Forgets the id of a work.
-    pub fn remove_work(&self, id: &str) {
-        self.works.write().remove(id);
-    }
-
-    /// Namespace and name of the work with an id.
-    pub fn work(&self, id: &str) -> Option<(Arc<str>, Arc<str>)> {
-        self.works.read().get(id).cloned()
-    }
 }
 
 /// What all controllers share.
@@ -296,10 +227,8 @@ impl Core {
 
     /// Looks again at bindings that depend on a template.
     pub fn dependents_changed(&self, key: &TemplateKey) {
-        let any = TemplateKey { name: "".into(), ..key.clone() };
-        let dependents = self.index.dependents.read();
-        for binding in [key, &any].into_iter().filter_map(|key| dependents.get(key)).flatten() {
-            self.queues.dependencies.add(binding.clone());
+        for binding in self.index.dependents(key) {
+            self.queues.dependencies.add(binding);
         }
     }
 

@@ -23,7 +23,7 @@ pub async fn distribute(core: Arc<Core>, key: BindingKey) -> Again {
     let binding = core.binding(&key);
     let active = binding.as_ref().filter(|binding| !binding.is_deleting() && binding.spec.propagate_deps);
     let references = active.map(attach::announced).unwrap_or_default();
-    note(&core, &key, &references);
+    core.index.put_needs(&key, references.iter().map(template_key).collect());
     let mut wanted = HashSet::new();
     if let Some(parent) = active {
         for reference in &references {
@@ -46,18 +46,6 @@ pub async fn distribute(core: Arc<Core>, key: BindingKey) -> Again {
     Ok(None)
 }
 
-/// Notes who is to be looked at again when a dependency changes.
-fn note(core: &Core, key: &BindingKey, references: &[ObjectRef]) {
-    let mut dependents = core.index.dependents.write();
-    dependents.retain(|_, bindings| {
-        bindings.remove(key);
-        !bindings.is_empty()
-    });
-    for reference in references {
-        dependents.entry(template_key(reference)).or_default().insert(key.clone());
-    }
-}
-
 /// The template a reference names; several share the one without a name.
 fn template_key(reference: &ObjectRef) -> TemplateKey {
     let name = if reference.label_selector.is_some() { "" } else { reference.name.as_str() };
@@ -73,13 +61,15 @@ async fn find(core: &Arc<Core>, reference: &ObjectRef) -> Result<Vec<TemplateKey
     let key = template_key(reference);
     let Some(watched) = core.templates.follow(core, &key.gvk).await? else { return Ok(Vec::new()) };
     let Some(selector) = &reference.label_selector else {
-        let there = watched.cache().get(&key.namespace, &key.name).is_some();
-        return Ok(there.then_some(key).into_iter().collect());
+        let there = watched.cache().get(&key.namespace, &key.name);
+        let spread = there.is_some_and(|item| !core.options.skip.object(&key.gvk, &item.object.head));
+        return Ok(spread.then_some(key).into_iter().collect());
     };
     let value = serde_json::to_value(selector).map_err(Status::internal)?;
     let selector = LabelSelector::from_value(&value).map_err(|error| Status::bad_request(error.to_string()))?;
     let items = watched.cache().list_in(&key.namespace);
     let heads = items.iter().map(|item| &item.object.head).filter(|head| selector.matches_head(head));
+    let heads = heads.filter(|head| !core.options.skip.object(&key.gvk, head));
     Ok(heads.map(|head| watched.key(head)).collect())
 }
 

@@ -13,7 +13,7 @@ use crate::claim::{self, Claim};
 use crate::core::{Core, fresh_id};
 use crate::keys::{PolicyKey, TemplateKey};
 use crate::policy::Policy;
-use crate::templates::{Watched, is_skipped};
+use crate::templates::Watched;
 use crate::{attach, decision, gvr, scheduler};
 
 /// How soon to look again for something that must exist first.
@@ -186,7 +186,7 @@ pub async fn policy_changed(core: Arc<Core>, key: PolicyKey) -> Again {
         let items = if key.is_namespaced() { watched.cache().list_in(&key.namespace) } else { watched.cache().list() };
         for item in items {
             let head = &item.object.head;
-            if is_skipped(head, &core.options.skipped_namespaces) {
+            if core.options.skip.object(&watched.gvk, head) {
                 continue;
             }
             let holds = match (head.label(id_label), &policy) {

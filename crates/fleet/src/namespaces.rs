@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_api::names;
-use atoll_api::words::{TRUE, label};
 use atoll_api::work::Work;
-use atoll_meta::{Gvk, Head, Status};
+use atoll_meta::{Gvk, Status};
 use serde_json::Value;
 
 use crate::core::{Core, fresh_id};
@@ -15,14 +14,6 @@ use crate::work::{Draft, finish};
 use crate::{gvr, overrides, prune, render};
 
 type Again = Result<Option<Duration>, Status>;
-
-/// Whether a namespace is made in members.
-pub fn is_spread(head: &Head, skipped_prefixes: &[String]) -> bool {
-    !(*head.name == *"default"
-        || names::is_reserved_namespace(&head.name)
-        || skipped_prefixes.iter().any(|prefix| head.name.starts_with(prefix.as_str()))
-        || head.label(label::SKIP_AUTO_PROPAGATION) == Some(TRUE))
-}
 
 /// Makes the works of a namespace, or removes them with it.
 pub async fn spread(core: Arc<Core>, name: Arc<str>) -> Again {
@@ -42,7 +33,7 @@ pub async fn spread(core: Arc<Core>, name: Arc<str>) -> Again {
         }
         return Ok(None);
     };
-    if !is_spread(&item.object.head, &core.options.skipped_namespaces) {
+    if core.options.skip.namespace(&item.object.head) {
         return Ok(None);
     }
     let tree = item.tree();
@@ -85,28 +76,4 @@ fn works_of(core: &Core, namespace: &str) -> BTreeMap<String, Work> {
         is_namespace.then(|| (cluster.name.to_string(), work))
     });
     found.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn system_namespaces_and_marked_ones_stay_here() {
-        let head = |name: &str, labels: Value| {
-            Head::of(json!({"name": name, "labels": labels}).as_object().unwrap_or(&serde_json::Map::new()))
-        };
-        let prefixes = vec!["kube-".to_owned()];
-        for (name, labels, spread) in [
-            ("shop", json!({}), true),
-            ("default", json!({}), false),
-            ("kube-system", json!({}), false),
-            ("karmada-es-m1", json!({}), false),
-            ("shop", json!({label::SKIP_AUTO_PROPAGATION: "true"}), false),
-        ] {
-            assert_eq!(is_spread(&head(name, labels), &prefixes), spread, "{name}");
-        }
-    }
 }

@@ -10,6 +10,8 @@ use base64::Engine as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::skip::Skip;
+
 /// What tells the time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -50,8 +52,8 @@ pub struct Options {
     pub eviction_timeout: Duration,
     /// At least so long between two evictions because of taints.
     pub eviction_interval: Duration,
-    /// Names of namespaces that are never spread, as prefixes.
-    pub skipped_namespaces: Vec<String>,
+    /// What is never spread, whatever policies say.
+    pub skip: Skip,
 }
 
 impl Options {
@@ -70,7 +72,7 @@ impl Options {
             lease_grace: Duration::from_secs(40),
             eviction_timeout: Duration::from_secs(600),
             eviction_interval: Duration::from_secs(2),
-            skipped_namespaces: vec!["kube-".to_owned()],
+            skip: Skip::default(),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::discovery::discover;
 use crate::gvr;
 use crate::keys::TemplateKey;
 use crate::policy::{Policies, Policy};
-use crate::templates::{is_skipped, is_skipped_kind};
+use crate::skip::Skip;
 
 /// What would become of one template.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -121,7 +121,7 @@ pub async fn plan(instance: &Endpoint, policy: &Value, now: Timestamp) -> Result
     let planned = policies.put(planned);
     let (snapshot, served) = (snapshot(instance).await?, discover(instance).await?);
     let mut moves = Vec::new();
-    let mut kinds: Vec<&Gvk> = planned.kinds().filter(|gvk| !is_skipped_kind(gvk)).collect();
+    let mut kinds: Vec<&Gvk> = planned.kinds().filter(|gvk| !Skip::default().kind(gvk)).collect();
     kinds.sort();
     kinds.dedup();
     for gvk in kinds {
@@ -146,7 +146,7 @@ async fn plan_one(
     now: Timestamp,
 ) -> Result<Option<Move>, Status> {
     let head = tree["metadata"].as_object().map(Head::of).unwrap_or_default();
-    if is_skipped(&head, &["kube-".to_owned()]) || head.deleting {
+    if Skip::default().object(gvk, &head) || head.deleting {
         return Ok(None);
     }
     let held = claim::read(tree);

@@ -3,8 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
-use atoll_api::names;
-use atoll_api::words::label;
 use atoll_meta::{Gvk, Head, Status};
 use atoll_runtime::{Cache, Change, Informer, Item, Selection};
 use parking_lot::Mutex;
@@ -41,32 +39,6 @@ pub struct Templates {
     watched: Mutex<HashMap<Gvk, Arc<Watched>>>,
     /// Templates that someone changed since we last looked at them.
     touched: Mutex<HashSet<TemplateKey>>,
-}
-
-/// Groups whose objects are never templates.
-const OWN_GROUPS: [&str; 8] = [
-    "cluster.karmada.io",
-    "policy.karmada.io",
-    "work.karmada.io",
-    "config.karmada.io",
-    "networking.karmada.io",
-    "autoscaling.karmada.io",
-    "remedy.karmada.io",
-    "apps.karmada.io",
-];
-
-/// Whether objects of a kind are never spread.
-pub fn is_skipped_kind(gvk: &Gvk) -> bool {
-    OWN_GROUPS.contains(&gvk.group.as_str())
-        || (gvk.kind == "Event" && matches!(gvk.group.as_str(), "" | "events.k8s.io"))
-        || (gvk.group == "coordination.k8s.io" && gvk.kind == "Lease")
-}
-
-/// Whether an object is never spread, whatever policies say.
-pub fn is_skipped(head: &Head, skipped_prefixes: &[String]) -> bool {
-    names::is_reserved_namespace(&head.namespace)
-        || skipped_prefixes.iter().any(|prefix| head.namespace.starts_with(prefix.as_str()))
-        || head.label(label::CLAIMED_BY).is_some()
 }
 
 /// How a template changed.
@@ -142,7 +114,7 @@ impl Templates {
 
     /// Follows a kind; returns when its present state is known. `None` when the instance does not serve it.
     pub async fn follow(&self, core: &Arc<Core>, gvk: &Gvk) -> Result<Option<Arc<Watched>>, Status> {
-        if is_skipped_kind(gvk) {
+        if core.options.skip.kind(gvk) {
             return Ok(None);
         }
         if self.get(gvk).is_none() {
@@ -170,7 +142,7 @@ fn sink(core: Weak<Core>, gvk: Arc<Gvk>) -> impl Fn(Change) + Send + Sync {
     move |change| {
         let Some(core) = core.upgrade() else { return };
         let head = &change.item().object.head;
-        if is_skipped(head, &core.options.skipped_namespaces) {
+        if core.options.skip.object(&gvk, head) {
             return;
         }
         let key = TemplateKey { gvk: gvk.clone(), namespace: (*head.namespace).into(), name: (*head.name).into() };
@@ -211,20 +183,5 @@ mod tests {
         ] {
             assert_eq!(touch(&old, &new), expected, "{new}");
         }
-    }
-
-    #[test]
-    fn our_own_kinds_and_namespaces_are_never_spread() {
-        let head = |namespace: &str| {
-            Head::of(json!({"name": "a", "namespace": namespace}).as_object().unwrap_or(&serde_json::Map::new()))
-        };
-        let prefixes = vec!["kube-".to_owned()];
-        for (namespace, skipped) in
-            [("default", false), ("kube-system", true), ("karmada-es-m1", true), ("karmada-system", true)]
-        {
-            assert_eq!(is_skipped(&head(namespace), &prefixes), skipped, "{namespace}");
-        }
-        assert!(is_skipped_kind(&Gvk::new("work.karmada.io", "v1alpha1", "Work")));
-        assert!(!is_skipped_kind(&Gvk::new("apps", "v1", "Deployment")));
     }
 }
