@@ -32,13 +32,28 @@ fn version(hub: &Hub) -> Response<Body> {
     crate::respond::json(200, &tree)
 }
 
-fn checks(hub: &Hub, endpoint: &str, one: Option<&str>, query: &Query) -> Option<Response<Body>> {
-    let stopping = hub.shutdown.is_cancelled();
-    let mut all: Vec<(&str, bool)> = vec![("ping", true), ("log", true), ("etcd", hub.engine.health().is_ok())];
+/// Whether a check such as `readyz` passes, and what it says; for probes that come without TLS.
+pub fn probe(hub: &Hub, endpoint: &str) -> Option<(bool, String)> {
+    if !["healthz", "livez", "readyz"].contains(&endpoint) {
+        return None;
+    }
+    let all = states(hub, endpoint);
+    let failed: Vec<&str> = all.iter().filter(|(_, ok)| !ok).map(|(name, _)| *name).collect();
+    let text = if failed.is_empty() { "ok".to_owned() } else { format!("failed: {}\n", failed.join(", ")) };
+    Some((failed.is_empty(), text))
+}
+
+fn states(hub: &Hub, endpoint: &str) -> Vec<(&'static str, bool)> {
+    let mut all = vec![("ping", true), ("log", true), ("etcd", hub.engine.health().is_ok())];
     if endpoint == "readyz" {
         all.push(("informer-sync", true));
-        all.push(("shutdown", !stopping));
+        all.push(("shutdown", !hub.shutdown.is_cancelled()));
     }
+    all
+}
+
+fn checks(hub: &Hub, endpoint: &str, one: Option<&str>, query: &Query) -> Option<Response<Body>> {
+    let mut all = states(hub, endpoint);
     if let Some(one) = one {
         let (_, ok) = all.iter().find(|(name, _)| *name == one)?;
         return Some(response(

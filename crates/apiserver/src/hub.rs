@@ -26,6 +26,8 @@ pub struct Options {
     pub advertise: Option<std::net::SocketAddr>,
     /// Where callers reach the hub, without a slash at the end; also [`Hub::set_url`].
     pub url: String,
+    /// Instances are also reached as `NAME.DOMAIN`.
+    pub domain: String,
     /// The longest life of a token a TokenRequest may ask for; longer wishes are shortened.
     pub max_token_seconds: i64,
 }
@@ -38,6 +40,7 @@ impl Default for Options {
             kubernetes_version: (1, 35, 8),
             advertise: None,
             url: "https://127.0.0.1:7443".into(),
+            domain: "atoll.localhost".into(),
             max_token_seconds: 365 * 24 * 3600,
         }
     }
@@ -54,12 +57,36 @@ struct Native {
     definitions: Vec<serde_json::Value>,
 }
 
+/// The instances that serve, found by name (by requests) and by number (by changes).
+#[derive(Default)]
+struct Instances {
+    by_name: HashMap<Arc<str>, Arc<Instance>>,
+    by_id: HashMap<atoll_meta::InstanceId, Arc<Instance>>,
+}
+
+impl Instances {
+    fn insert(&mut self, instance: Arc<Instance>) {
+        self.by_id.insert(instance.id, instance.clone());
+        if let Some(old) = self.by_name.insert(instance.name.clone(), instance.clone())
+            && old.id != instance.id
+        {
+            self.by_id.remove(&old.id);
+        }
+    }
+
+    fn remove(&mut self, name: &str) -> Option<Arc<Instance>> {
+        let gone = self.by_name.remove(name)?;
+        self.by_id.remove(&gone.id);
+        Some(gone)
+    }
+}
+
 /// Everything that serves requests.
 pub struct Hub {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) options: Options,
     pub(crate) clock: Clock,
-    instances: RwLock<HashMap<Arc<str>, Arc<Instance>>>,
+    instances: RwLock<Instances>,
     /// Names of instances this replica is just making; they are shown only when complete.
     creating: parking_lot::Mutex<std::collections::HashSet<String>>,
     pub(crate) admission: RwLock<Vec<Arc<dyn Admission>>>,
@@ -70,6 +97,9 @@ pub struct Hub {
     url: arc_swap::ArcSwap<String>,
     pub(crate) interner: atoll_schema::Interner,
     pub(crate) in_flight: Arc<tokio::sync::Semaphore>,
+    /// All series of the process; other parts add theirs.
+    pub metrics: atoll_telemetry::Metrics,
+    pub(crate) requests: crate::metrics::Requests,
     /// Cancelled when the hub shuts down: watches end, nothing is lost.
     pub shutdown: CancellationToken,
 }
@@ -82,7 +112,10 @@ impl Hub {
         clock: Clock,
         options: Options,
     ) -> Result<Arc<Self>, Status> {
+        let metrics = atoll_telemetry::Metrics::default();
         let hub = Arc::new(Self {
+            requests: crate::metrics::Requests::new(&metrics),
+            metrics,
             engine,
             in_flight: Arc::new(tokio::sync::Semaphore::new(options.max_in_flight)),
             url: arc_swap::ArcSwap::from_pointee(options.url.clone()),
@@ -98,15 +131,16 @@ impl Hub {
             interner: atoll_schema::Interner::default(),
             shutdown: CancellationToken::new(),
         });
+        hub.metrics.collect(Box::new(crate::metrics::State(Arc::downgrade(&hub))));
         // From before anything is read, so that no change is missed.
         let feed = hub.engine.feed();
         hub.keys.load(&*hub.engine, hub.now()).await?;
         for (id, name) in hub.engine.instances() {
-            let instance = Arc::new(Instance::new(id, name.clone()));
+            let instance = Arc::new(Instance::new(id, name));
             // What a newer version adds, older instances get too.
             crate::bootstrap::ensure(&hub, &instance).await?;
             hub.load(&instance).await?;
-            hub.instances.write().insert(name, instance);
+            hub.instances.write().insert(instance);
         }
         crate::follow::follow(&hub, feed);
         Ok(hub)
@@ -133,6 +167,11 @@ impl Hub {
         }
     }
 
+    /// The domain under which each instance has a host name.
+    pub fn domain(&self) -> &str {
+        &self.options.domain
+    }
+
     /// Says where callers reach the hub, once that is known; without a slash at the end.
     pub fn set_url(&self, url: &str) {
         self.url.store(Arc::new(url.trim_end_matches('/').to_owned()));
@@ -150,19 +189,24 @@ impl Hub {
 
     /// An instance by name.
     pub fn instance(&self, name: &str) -> Option<Arc<Instance>> {
-        self.instances.read().get(name).cloned()
+        self.instances.read().by_name.get(name).cloned()
     }
 
     /// An instance by number.
     pub fn instance_by_id(&self, id: atoll_meta::InstanceId) -> Option<Arc<Instance>> {
-        self.instances.read().values().find(|instance| instance.id == id).cloned()
+        self.instances.read().by_id.get(&id).cloned()
     }
 
     /// All instances, `root` included, sorted by name.
     pub fn instances(&self) -> Vec<Arc<Instance>> {
-        let mut all: Vec<_> = self.instances.read().values().cloned().collect();
+        let mut all: Vec<_> = self.instances.read().by_name.values().cloned().collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
+    }
+
+    /// How many instances there are, `root` included.
+    pub fn instance_count(&self) -> usize {
+        self.instances.read().by_name.len()
     }
 
     /// Makes a new instance with its namespaces and default roles.
@@ -183,7 +227,7 @@ impl Hub {
         let instance = Arc::new(Instance::new(id, name.into()));
         crate::bootstrap::ensure(self, &instance).await?;
         self.load(&instance).await?;
-        self.instances.write().insert(instance.name.clone(), instance.clone());
+        self.instances.write().insert(instance.clone());
         Ok(instance)
     }
 
@@ -195,7 +239,7 @@ impl Hub {
         let instance = Arc::new(Instance::new(id, name.clone()));
         // Gone already, or the store is away; then requests fail too.
         if self.load(&instance).await.is_ok() && !self.creating.lock().contains(&*name) {
-            self.instances.write().insert(name, instance);
+            self.instances.write().insert(instance);
         }
     }
 
@@ -203,7 +247,7 @@ impl Hub {
     pub(crate) fn forget_instance(&self, id: atoll_meta::InstanceId, name: &str) {
         self.keys.forget(id);
         let mut instances = self.instances.write();
-        if instances.get(name).is_some_and(|known| known.id == id)
+        if instances.by_name.get(name).is_some_and(|known| known.id == id)
             && let Some(instance) = instances.remove(name)
         {
             instance.gone.cancel();

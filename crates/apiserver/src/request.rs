@@ -87,6 +87,17 @@ pub fn split_instance(path: &str) -> Option<(&str, &str)> {
     })
 }
 
+/// The instance a host name stands for: `fleet` in `fleet.atoll.localhost:7443`, if `atoll.localhost`
+/// is the hub's domain.
+pub fn host_instance<'a, B>(request: &'a http::Request<B>, domain: &str) -> Option<&'a str> {
+    // HTTP/2 says the host in the URI, HTTP/1.1 in a header.
+    let header = || request.headers().get(http::header::HOST).and_then(|value| value.to_str().ok());
+    let host = request.uri().authority().map(http::uri::Authority::as_str).or_else(header)?;
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let label = name.strip_suffix(domain)?.strip_suffix('.')?;
+    (!label.is_empty() && !label.contains('.')).then_some(label)
+}
+
 impl RequestInfo {
     /// Understands a path (without instance prefix) and a method.
     /// `watch` says whether the query asks for a watch, `named` whether a field selector pins the name.
@@ -137,7 +148,8 @@ fn resource_verb(method: &Method, target: &Target, watch: bool, deprecated: bool
 impl Target {
     /// Understands a resource path; the flag is set for the old `watch/` prefix.
     fn parse(path: &str) -> Option<(Self, bool)> {
-        let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        // Two slashes are a part without a name: `namespaces//pods` are those of all namespaces.
+        let mut parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, skip) = match *parts.first()? {
             "api" => ("", 1),
             "apis" => (*parts.get(1)?, 2),
@@ -250,6 +262,8 @@ mod tests {
             (Method::DELETE, "/api/v1/namespaces/a/pods", "deletecollection /v1/pods ns=a name= sub= rest="),
             (Method::GET, "/api/v1/watch/namespaces/a/pods", "watch /v1/pods ns=a name= sub= rest="),
             (Method::GET, "/apis/apps/v1", "get url"),
+            (Method::GET, "/api/v1/namespaces//pods", "list /v1/pods ns= name= sub= rest="),
+            (Method::GET, "/", "get url"),
             (Method::GET, "/version", "get url"),
             (
                 Method::GET,
@@ -272,8 +286,23 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_path_is_parsed_without_panic(path in "(/[a-z%0-9.*?]{0,8}){0,9}/?") {
-            let _ = RequestInfo::parse(&Method::GET, &path, false, None);
+        fn any_path_is_parsed_without_panic(path in "(/[a-z%0-9.*?]{0,8}){0,9}/?|/?(api|apis)/.{0,60}|.{0,60}") {
+            for method in [Method::GET, Method::POST, Method::DELETE] {
+                let _ = RequestInfo::parse(&method, &path, true, Some("x"));
+            }
+            let _ = split_instance(&path);
+        }
+
+        #[test]
+        fn a_path_says_what_it_was_made_of(group in "[a-z]{1,8}\\.io", namespace in "[a-z]{1,8}", name in "[a-z.:]{1,8}") {
+            let path = format!("/apis/{group}/v1/namespaces/{namespace}/things/{name}/status");
+            let Place::Resource(target) = RequestInfo::parse(&Method::GET, &path, false, None).place else {
+                return Err(proptest::test_runner::TestCaseError::fail("no resource"));
+            };
+            proptest::prop_assert_eq!(
+                (target.group, target.namespace, target.name, target.resource.as_str(), target.subresource.as_str()),
+                (group, namespace, name, "things", "status")
+            );
         }
     }
 }

@@ -20,9 +20,10 @@ use crate::extend::{Incoming, Visit};
 use crate::hub::Hub;
 use crate::identity::Identity;
 use crate::instance::Instance;
+use crate::metrics::Seen;
 use crate::query::Query;
-use crate::request::{Place, RequestInfo, Target, Verb, split_instance};
-use crate::respond::{failure_as, text};
+use crate::request::{Place, RequestInfo, Target, Verb, host_instance, split_instance};
+use crate::respond::{failure_as, response, text};
 use crate::{discovery, health, openapi, subresource};
 
 /// How long a request may take that is not a watch or a stream.
@@ -70,7 +71,9 @@ where
 pub async fn handle(hub: Arc<Hub>, request: Request<Incoming>) -> Response<Body> {
     let audit = request.headers().get("audit-id").cloned();
     let media = crate::negotiate::media(request.headers());
-    let mut answer = match route(hub, request).await {
+    let (requests, started) = (hub.requests.clone(), std::time::Instant::now());
+    let mut seen = Seen::default();
+    let mut answer = match route(hub, request, &mut seen).await {
         Ok(answer) => answer,
         Err(Refusal::Failed(status)) => failure_as(&status, media),
         Err(Refusal::Denied(status)) => {
@@ -83,7 +86,7 @@ pub async fn handle(hub: Arc<Hub>, request: Request<Incoming>) -> Response<Body>
     if let Some(id) = id {
         answer.headers_mut().insert("audit-id", id);
     }
-    answer
+    requests.count(&seen, answer, started.elapsed())
 }
 
 /// Why a request is not carried out.
@@ -100,9 +103,10 @@ impl From<Status> for Refusal {
     }
 }
 
-async fn route(hub: Arc<Hub>, mut request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+async fn route(hub: Arc<Hub>, mut request: Request<Incoming>, seen: &mut Seen) -> Result<Response<Body>, Refusal> {
     let full = request.uri().path().to_owned();
-    let (name, path) = split_instance(&full).unwrap_or(("root", &full));
+    let host = host_instance(&request, &hub.options.domain).map(ToOwned::to_owned);
+    let (name, path) = split_instance(&full).unwrap_or((host.as_deref().unwrap_or("root"), &full));
     let Some(instance) = hub.instance(name) else {
         // Only administrators of the hub may learn which instances exist.
         let identity = auth::identify(&hub, &hub.root(), &mut request).await?;
@@ -114,10 +118,12 @@ async fn route(hub: Arc<Hub>, mut request: Request<Incoming>) -> Result<Response
     let query = Query::parse(request.uri().query());
     let pinned = query.fields().ok().and_then(|fields| fields.exact("metadata.name").map(ToOwned::to_owned));
     let info = RequestInfo::parse(request.method(), &path, query.flag("watch"), pinned.as_deref());
+    seen.verb = Some(info.verb);
     match info.place {
         Place::Url => {
             authorize_url(&hub, &instance, &identity, info.verb, &path).await.map_err(Refusal::Denied)?;
-            if let Some(answer) = auth::public_documents(&hub, &instance, &path).await {
+            let headers = request.headers().clone();
+            if let Some(answer) = auth::public_documents(&hub, &instance, &path, &headers).await {
                 return Ok(answer?);
             }
             Ok(url(&hub, &instance, &path, request).await?)
@@ -129,6 +135,7 @@ async fn route(hub: Arc<Hub>, mut request: Request<Incoming>) -> Result<Response
                 Some(_) if target.subresource.is_empty() && collection => Target { name: String::new(), ..target },
                 _ => target,
             };
+            seen.target(&target);
             Ok(resource(hub, instance, identity, info.verb, target, query.of(info.verb), path, request).await?)
         }
     }
@@ -186,13 +193,17 @@ async fn url(
     if let Some(answer) = health::answer(hub, path, request.uri().query()) {
         return Ok(answer);
     }
+    // The series are those of the whole hub: not for users of one instance.
+    if path == "/metrics" && instance.id == atoll_meta::InstanceId::ROOT {
+        return Ok(response(200, atoll_telemetry::CONTENT_TYPE, hub.metrics.text()));
+    }
     // The body is let go of: it cannot be shared between threads, and nothing here reads one.
     let (request, _) = request.into_parts();
     if let Some(answer) = openapi::answer(hub, instance, path, request.uri.query(), &request.headers).await {
         return answer;
     }
     if let Some(answer) = discovery::answer(hub, instance, path, &request.method, &request.headers) {
-        return answer;
+        return Ok(crate::compress::shrink(&request.headers, answer?).await);
     }
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     match (parts.next(), parts.next()) {
@@ -236,9 +247,6 @@ fn check_place(kind: &crate::kind::Kind, verb: Verb, method: &http::Method, targ
     if without_namespace || (odd && kind.custom().is_none()) {
         return Err(unknown_method());
     }
-    if verb == Verb::Watch && !kind.has_verb("watch") {
-        return Err(Status::method_not_allowed(&kind.group, &kind.plural, "watch"));
-    }
     Ok(())
 }
 
@@ -273,17 +281,7 @@ async fn resource(
             return connector.connect(Visit { hub, instance, identity, target, path, request }).await;
         }
     }
-    let _slot = if verb == Verb::Watch {
-        None
-    } else {
-        let slot = hub.in_flight.clone().try_acquire_owned();
-        Some(slot.map_err(|_| {
-            Status::too_many_requests(
-                "the server has received too many requests and has asked us to try again later",
-                1,
-            )
-        })?)
-    };
+    let _slot = if verb == Verb::Watch { None } else { Some(hub.enter(&instance)?) };
     let (parts, body) = request.into_parts();
     let body = read_body(&hub, verb, body).await?;
     let call = Call {
@@ -301,13 +299,30 @@ async fn resource(
     if let Some(text) = deprecation(&call.kind) {
         call.warn(text);
     }
-    if verb == Verb::Watch {
-        return call.watch().await;
+    let answer = match verb {
+        Verb::Watch if !call.kind.has_verb("watch") => {
+            Err(Status::method_not_allowed(&call.kind.group, &call.kind.plural, "watch"))
+        }
+        Verb::Watch => call.watch().await,
+        _ => match tokio::time::timeout(DEADLINE, dispatch(&call, verb, &body)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Status::timeout("the request did not finish within the allotted time", 1)),
+        },
+    };
+    let answer = match answer {
+        Ok(answer) if verb != Verb::Watch => Ok(crate::compress::shrink(&call.headers, answer).await),
+        other => other,
+    };
+    if call.warnings.lock().is_empty() {
+        return answer;
     }
-    match tokio::time::timeout(DEADLINE, dispatch(&call, verb, &body)).await {
-        Ok(answer) => answer,
-        Err(_) => Err(Status::timeout("the request did not finish within the allotted time", 1)),
+    // What there is to warn of is said whether or not the request succeeds.
+    let media = crate::negotiate::media(&call.headers);
+    let mut answer = answer.unwrap_or_else(|status| failure_as(&status, media));
+    if !answer.headers().contains_key("warning") {
+        call.add_warnings(&mut answer);
     }
+    Ok(answer)
 }
 
 async fn read_body(hub: &Hub, verb: Verb, mut body: Incoming) -> Result<Bytes, Status> {

@@ -5,10 +5,12 @@
 
 mod demo;
 mod entry;
+mod faults;
 mod files;
 mod instances;
 mod members;
 mod parts;
+mod side;
 mod store;
 
 use std::net::SocketAddr;
@@ -21,7 +23,10 @@ use atoll_apiserver::{Hub, Identity, Options, Server};
 use atoll_pki::{San, ServerCerts, Validity};
 use tokio_util::sync::CancellationToken;
 
+pub use faults::FAULTS;
+pub use instances::NODES;
 pub use parts::Parts;
+pub use side::SidePort;
 pub use store::{StoreChoice, open as open_store};
 
 /// What `up` and `serve` need to know.
@@ -34,6 +39,12 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Members and nodes of the demonstration.
     pub demo: Option<(usize, usize)>,
+    /// Where metrics are served; nothing said means the usual port if it is free.
+    pub metrics: Option<SidePort>,
+    /// Where health is served; nothing said means the usual port if it is free.
+    pub health: Option<SidePort>,
+    /// Instances are also reached as `NAME.DOMAIN`.
+    pub domain: String,
 }
 
 /// Days a serving certificate lasts; it is renewed long before.
@@ -49,14 +60,16 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     // The port first: a taken one must be told before anything is touched.
     let server = Server::bind(settings.listen, Arc::new(tls)).await?;
     let address = server.address()?;
+    files::check_format(&settings.data_dir)?;
     let engine = store::open(&settings.store).await?;
     let token = files::token(&settings.data_dir)?;
     let keys = Keys::default();
     keys.add_token(&token, Identity::master("atoll:admin"));
-    let options = Options { advertise: Some(address), ..Options::default() };
+    let options = Options { advertise: Some(address), domain: settings.domain, ..Options::default() };
     let hub = Hub::open(engine, keys, Arc::new(jiff::Timestamp::now), options).await?;
     hub.set_url(&format!("https://{address}"));
     serve_with_own_certificate(&hub, &certs, address)?;
+    side.run(&hub);
     tokio::spawn(renew(hub.clone(), certs, address, stop.clone()));
     let _running = files::Running::note(&settings.data_dir)?;
     let choice = match &settings.store {
@@ -84,7 +97,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
 }
 
 fn serve_with_own_certificate(hub: &Hub, certs: &ServerCerts, address: SocketAddr) -> anyhow::Result<()> {
-    let names: Vec<San> = server_names(address).iter().map(|name| San::new(name)).collect();
+    let names: Vec<San> = server_names(address, hub.domain()).iter().map(|name| San::new(name)).collect();
     let validity = Validity::days(hub.now(), SERVING_DAYS);
     certs.set(None, &hub.keys().own().serving.issue_server(&names, validity)?)?;
     Ok(())
@@ -104,12 +117,13 @@ async fn renew(hub: Arc<Hub>, certs: Arc<ServerCerts>, address: SocketAddr, stop
     }
 }
 
-fn server_names(listen: SocketAddr) -> Vec<String> {
+fn server_names(listen: SocketAddr, domain: &str) -> Vec<String> {
     let mut names: Vec<String> =
         ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
             .iter()
             .map(ToString::to_string)
             .collect();
+    names.extend([domain.to_owned(), format!("*.{domain}")]);
     if !listen.ip().is_unspecified() {
         names.push(listen.ip().to_string());
     }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use crate::assembly::{self, Settings, StoreChoice};
+use crate::assembly::{self, Settings, SidePort, StoreChoice};
 
 /// Run everything in one process on the embedded store.
 #[derive(Args)]
@@ -24,6 +24,8 @@ pub struct Up {
     /// Address of the TLS port
     #[arg(long, default_value = "127.0.0.1:7443", env = "ATOLL_LISTEN")]
     listen: SocketAddr,
+    #[command(flatten)]
+    side: SidePorts,
     /// Number of simulated members
     #[arg(long, default_value_t = 3)]
     members: usize,
@@ -47,6 +49,22 @@ pub struct Serve {
     /// Address of the TLS port
     #[arg(long, default_value = "127.0.0.1:7443", env = "ATOLL_LISTEN")]
     listen: SocketAddr,
+    #[command(flatten)]
+    side: SidePorts,
+}
+
+/// Ports for scrapers and probes, without TLS: keep them on loopback or a private network.
+#[derive(Args)]
+struct SidePorts {
+    /// Address of `/metrics`, or `off` [default: 127.0.0.1:8080 if free]
+    #[arg(long, value_name = "ADDRESS", env = "ATOLL_METRICS_LISTEN")]
+    metrics_listen: Option<SidePort>,
+    /// Address of `/healthz`, `/livez` and `/readyz`, or `off` [default: 127.0.0.1:8081 if free]
+    #[arg(long, value_name = "ADDRESS", env = "ATOLL_HEALTH_LISTEN")]
+    health_listen: Option<SidePort>,
+    /// Instances are also reached as `NAME.DOMAIN`
+    #[arg(long, default_value = "atoll.localhost", env = "ATOLL_DOMAIN")]
+    domain: String,
 }
 
 /// Stop a hub that was started in this data directory.
@@ -86,6 +104,9 @@ impl Up {
             data_dir: self.data_dir,
             listen: self.listen,
             demo: self.demo.then_some((self.members, self.nodes)),
+            metrics: self.side.metrics_listen,
+            health: self.side.health_listen,
+            domain: self.side.domain,
         };
         block_on(settings)
     }
@@ -94,15 +115,20 @@ impl Up {
 impl Serve {
     /// Runs until interrupted.
     pub fn run(self) -> anyhow::Result<()> {
-        block_on(Settings { store: self.store, data_dir: self.data_dir, listen: self.listen, demo: None })
+        block_on(Settings {
+            store: self.store,
+            data_dir: self.data_dir,
+            listen: self.listen,
+            demo: None,
+            metrics: self.side.metrics_listen,
+            health: self.side.health_listen,
+            domain: self.side.domain,
+        })
     }
 }
 
 fn block_on(settings: Settings) -> anyhow::Result<()> {
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::try_from_env("ATOLL_LOG").unwrap_or_else(|_| "warn".into()))
-        .with_writer(std::io::stderr)
-        .init();
+    atoll_telemetry::logs();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
@@ -112,7 +138,7 @@ fn block_on(settings: Settings) -> anyhow::Result<()> {
 }
 
 /// Ctrl-C and SIGTERM end the process in order; a second signal ends it at once.
-async fn stop_on_signal(stop: CancellationToken) {
+pub async fn stop_on_signal(stop: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
