@@ -5,9 +5,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use atoll_apiserver::{ApiService, Body};
+use atoll_apiserver::{Body, BodyError};
+use atoll_manage::Manage;
+use atoll_sim::Gate;
 use http::header::{ACCEPT, HeaderValue, LOCATION};
 use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
 use tower::Service;
 
 use super::Parts;
@@ -15,13 +18,14 @@ use super::Parts;
 /// Answers everything that comes in over TLS. Cheap to clone.
 #[derive(Clone)]
 pub struct Entry {
-    api: ApiService,
+    api: Gate,
+    manage: Manage,
 }
 
 impl Entry {
     /// The entry to these parts.
     pub fn new(parts: &Parts) -> Self {
-        Self { api: parts.service.clone() }
+        Self { api: Gate::new(parts.service.clone()), manage: parts.manage.clone() }
     }
 }
 
@@ -43,7 +47,13 @@ impl Service<Request<hyper::body::Incoming>> for Entry {
         {
             return Box::pin(async { Ok(answer.map(Body::from)) });
         }
-        self.api.call(request)
+        let (parts, body) = request.into_parts();
+        if self.manage.handles(&parts) {
+            let body = body.map_err(|error| -> BodyError { Box::new(error) }).boxed_unsync();
+            let answer = self.manage.answer(Request::from_parts(parts, body));
+            return Box::pin(async move { Ok(answer.await) });
+        }
+        self.api.call(Request::from_parts(parts, body))
     }
 }
 

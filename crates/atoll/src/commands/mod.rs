@@ -9,6 +9,7 @@ mod doctor;
 mod get;
 mod instance;
 mod join;
+mod login;
 mod logs;
 mod output;
 mod serve;
@@ -45,6 +46,10 @@ enum Command {
     Join(join::Join),
     /// Take a cluster out of an instance
     Unjoin(join::Unjoin),
+    /// Open a session of a local account and print a kubeconfig for it
+    Login(login::Login),
+    /// Make, change and close local accounts
+    Account(login::Account),
     /// Check a hub and its members
     Doctor(doctor::Doctor),
     /// Back up or restore everything a hub holds
@@ -73,6 +78,8 @@ pub fn run() -> ExitCode {
         Command::Logs(logs) => logs.run(),
         Command::Join(join) => join.run(),
         Command::Unjoin(unjoin) => unjoin.run(),
+        Command::Login(login) => login.run(),
+        Command::Account(account) => account.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Store(store) => store.run(),
         Command::Completion { shell } => {

@@ -1,0 +1,259 @@
+//! The management plane on the port of a running hub: REST, gRPC by reflection, and who may ask.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use serde_json::{Value, json};
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
+
+const API: &str = "/apis/kairship.io/v1alpha1";
+
+/// A running `atoll up --demo`; it ends when dropped.
+struct Hub {
+    process: Child,
+    directory: tempfile::TempDir,
+    address: String,
+    ca: String,
+    token: String,
+}
+
+impl Hub {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_atoll"))
+            .args(["up", "--demo", "--members", "1", "--nodes", "1", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(directory.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let ready = lines.by_ref().map_while(Result::ok).any(|line| line.starts_with("atoll is ready"));
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        assert!(ready, "the hub ended before it was ready");
+        let config = atoll_pki::Kubeconfig::read(&directory.path().join("kubeconfig")).unwrap();
+        let access = config.access(Some("root")).unwrap();
+        let atoll_pki::Auth::Token(token) = access.auth else { panic!("the administrator has a token") };
+        let address = access.server.trim_start_matches("https://").to_owned();
+        Self { process, directory, address, ca: access.ca_pem.unwrap(), token }
+    }
+
+    /// Runs a command of the command line with text on its standard input.
+    fn atoll(&self, arguments: &[&str], input: &str) -> (bool, String) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_atoll"))
+            .args(arguments)
+            .env("KUBECONFIG", self.directory.path().join("kubeconfig"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    /// Sends one request over HTTP/2, agreed on by ALPN.
+    async fn send(&self, request: Request<Full<Bytes>>) -> (http::response::Parts, http_body_util::Collected<Bytes>) {
+        let trust = atoll_pki::CaBundle::from_pem(&self.ca).unwrap();
+        let mut config = atoll_pki::client_config(&trust, None).unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let socket = tokio::net::TcpStream::connect(&self.address).await.unwrap();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let stream = connector.connect("127.0.0.1".try_into().unwrap(), socket).await.unwrap();
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let (parts, body) = sender.send_request(request).await.unwrap().into_parts();
+        (parts, body.collect().await.unwrap())
+    }
+
+    fn request(&self, token: Option<&str>, verb: &str, path: &str) -> http::request::Builder {
+        let builder = Request::builder().method(verb).uri(format!("https://{}{path}", self.address));
+        match token {
+            Some(token) => builder.header("authorization", format!("Bearer {token}")),
+            None => builder,
+        }
+    }
+
+    async fn rest(&self, token: Option<&str>, verb: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let bytes = body.map(|body| body.to_string()).unwrap_or_default();
+        let (parts, body) = self.send(self.request(token, verb, path).body(Full::new(bytes.into())).unwrap()).await;
+        (parts.status.as_u16(), serde_json::from_slice(&body.to_bytes()).unwrap_or_default())
+    }
+
+    /// Sends one message; the number of the answer's status and its message.
+    async fn frame(&self, token: Option<&str>, path: &str, message: &[u8]) -> (i32, Bytes) {
+        let mut body = BytesMut::new();
+        body.put_u8(0);
+        body.put_u32(u32::try_from(message.len()).unwrap());
+        body.put_slice(message);
+        let request =
+            self.request(token, "POST", path).header("content-type", "application/grpc").header("te", "trailers");
+        let (parts, body) = self.send(request.body(Full::new(body.freeze())).unwrap()).await;
+        let status = body.trailers().unwrap_or(&parts.headers)["grpc-status"].to_str().unwrap().parse().unwrap();
+        let mut bytes = body.to_bytes();
+        if bytes.len() >= 5 {
+            bytes.advance(5);
+        }
+        (status, bytes)
+    }
+
+    /// What the hub says about the file of a symbol, and the files that one needs.
+    async fn reflect(&self, symbol: &str) -> DescriptorPool {
+        let asked = ServerReflectionRequest {
+            host: String::new(),
+            message_request: Some(MessageRequest::FileContainingSymbol(symbol.into())),
+        };
+        let path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+        let (status, bytes) = self.frame(Some(&self.token), path, &asked.encode_to_vec()).await;
+        assert_eq!(status, 0);
+        let answer = ServerReflectionResponse::decode(bytes).unwrap();
+        let Some(MessageResponse::FileDescriptorResponse(files)) = answer.message_response else {
+            panic!("{answer:?}")
+        };
+        let mut pool = DescriptorPool::global();
+        let mut wanted: Vec<Vec<u8>> = files.file_descriptor_proto;
+        // Files come before those that need them only once all are known: ask until none is missing.
+        let mut known: Vec<prost_types::FileDescriptorProto> = Vec::new();
+        while let Some(bytes) = wanted.pop() {
+            let file = prost_types::FileDescriptorProto::decode(&bytes[..]).unwrap();
+            for name in &file.dependency {
+                if pool.get_file_by_name(name).is_some() || known.iter().any(|own| own.name() == name) {
+                    continue;
+                }
+                let asked = ServerReflectionRequest {
+                    host: String::new(),
+                    message_request: Some(MessageRequest::FileByFilename(name.clone())),
+                };
+                let (_, bytes) = self.frame(Some(&self.token), path, &asked.encode_to_vec()).await;
+                let answer = ServerReflectionResponse::decode(bytes).unwrap();
+                if let Some(MessageResponse::FileDescriptorResponse(files)) = answer.message_response {
+                    wanted.extend(files.file_descriptor_proto);
+                }
+            }
+            if !known.iter().any(|own| own.name() == file.name()) {
+                known.push(file);
+            }
+        }
+        pool.add_file_descriptor_protos(known).unwrap();
+        pool
+    }
+
+    /// Calls a method that is known by reflection only.
+    async fn grpc(&self, token: Option<&str>, service: &str, method: &str, input: Value) -> (i32, Value) {
+        let pool = self.reflect(service).await;
+        let own = pool.get_service_by_name(service).unwrap();
+        let found = own.methods().find(|known| known.name() == method).unwrap();
+        let message = DynamicMessage::deserialize(found.input(), input).unwrap();
+        let (status, bytes) = self.frame(token, &format!("/{service}/{method}"), &message.encode_to_vec()).await;
+        let options = prost_reflect::SerializeOptions::new().skip_default_fields(false);
+        let answer = DynamicMessage::decode(found.output(), bytes).unwrap();
+        (status, answer.serialize_with_options(serde_json::value::Serializer, &options).unwrap())
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+async fn until(what: &str, done: impl AsyncFn() -> bool) {
+    for _ in 0..300 {
+        if done().await {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("it did not become so: {what}");
+}
+
+fn deployment() -> Value {
+    let object = json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "managed"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "managed"}}, "template": {"metadata": {"labels": {"app": "managed"}},
+        "spec": {"containers": [{"name": "c", "image": "nginx"}]}}}});
+    json!({"data": object.to_string()})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rest_and_grpc_answer_alike_on_the_port_of_the_hub_and_only_to_who_may_ask() {
+    let hub = Hub::start();
+    let admin = Some(hub.token.as_str());
+    let list = format!("{API}/instances/fleet/namespaces/default/deployments");
+
+    // Nobody gets nothing, in the language of the request.
+    assert_eq!(hub.rest(None, "GET", &format!("{API}/instances"), None).await.0, 401);
+    assert_eq!(hub.rest(Some("wrong"), "GET", &format!("{API}/instances"), None).await.0, 401);
+    assert_eq!(hub.rest(None, "POST", &list, Some(deployment())).await.0, 401);
+    assert_eq!(hub.grpc(None, "atoll.v1alpha1.InstanceService", "ListInstances", json!({})).await.0, 16);
+    assert_eq!(hub.rest(None, "GET", "/manage/openapi.json", None).await.0, 401);
+    assert_eq!(hub.frame(None, "/grpc.health.v1.Health/Check", &[]).await.0, 0, "health is for everybody");
+
+    assert_eq!(hub.rest(admin, "POST", &list, Some(deployment())).await.0, 200);
+    let settled =
+        async || hub.rest(admin, "GET", &list, None).await.1["items"][0]["status"]["state"] != "WORKLOAD_STATE_WAITING";
+    until("the Deployment runs", settled).await;
+    let (code, by_rest) = hub.rest(admin, "GET", &format!("{list}?pageSize=5"), None).await;
+    assert_eq!(code, 200);
+    let asked = json!({"instance": "fleet", "namespace": "default", "pageSize": 5});
+    let (status, by_grpc) = hub.grpc(admin, "atoll.v1alpha1.AppsService", "ListDeployments", asked).await;
+    assert_eq!((status, by_grpc), (0, by_rest));
+    let missing = json!({"instance": "fleet", "namespace": "default", "name": "none"});
+    assert_eq!(hub.grpc(admin, "atoll.v1alpha1.AppsService", "GetDeployment", missing).await.0, 5);
+    assert_eq!(hub.rest(admin, "GET", &format!("{list}/none"), None).await.0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_local_account_has_the_same_rights_at_every_entry_until_it_is_closed() {
+    let hub = Hub::start();
+    let admin = Some(hub.token.as_str());
+    assert!(hub.atoll(&["account", "create", "ann", "--group", "team"], "correct horse\n").0);
+    assert!(!hub.atoll(&["login", "ann"], "wrong horse\n").0);
+    let (done, text) = hub.atoll(&["login", "ann", "--instance", "fleet"], "correct horse\n");
+    assert!(done);
+    let access = atoll_pki::Kubeconfig::parse(&text).unwrap().access(Some("fleet")).unwrap();
+    assert!(access.server.ends_with("/instances/fleet"));
+    let atoll_pki::Auth::Token(token) = access.auth else { panic!("a token") };
+    let ann = Some(token.as_str());
+
+    let native = |namespace: &str| format!("/instances/fleet/api/v1/namespaces/{namespace}/configmaps");
+    let managed = |namespace: &str| format!("{API}/instances/fleet/namespaces/{namespace}/configmaps");
+    let search = "/manage/v1alpha1/search?kinds=ConfigMap&sources=fleet";
+    assert_eq!(hub.rest(ann, "GET", &format!("{API}/instances"), None).await.1["items"], json!([]));
+    assert_eq!(hub.rest(ann, "GET", &native("default"), None).await.0, 403);
+    assert_eq!(hub.rest(ann, "GET", search, None).await.1["items"], json!([]));
+
+    let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "seen"}});
+    assert_eq!(hub.rest(admin, "POST", &native("default"), Some(map)).await.0, 201);
+    let grant = json!({"kind": "Grant", "apiVersion": "atoll.io/v1alpha1", "metadata": {"name": "g"}, "spec": {"role": "viewer", "subjects": [{"kind": "Group", "name": "team"}], "scope": {"instance": "fleet", "namespace": "default"}}});
+    assert_eq!(hub.rest(admin, "POST", "/apis/atoll.io/v1alpha1/grants", Some(grant)).await.0, 201);
+    until("the grant holds", async || hub.rest(ann, "GET", &native("default"), None).await.0 == 200).await;
+    let items = hub.rest(ann, "GET", &managed("default"), None).await.1["items"].clone();
+    assert!(items.as_array().unwrap().iter().any(|item| item["metadata"]["name"] == "seen"), "{items}");
+    let found = hub.rest(ann, "GET", search, None).await.1["items"].clone();
+    assert!(found.as_array().unwrap().iter().all(|item| item["namespace"] == "default"), "{found}");
+    assert!(found.as_array().unwrap().iter().any(|item| item["name"] == "seen"), "{found}");
+    for path in [native("kube-system"), "/instances/fleet/api/v1/configmaps".into(), "/api/v1/secrets".into()] {
+        assert_eq!(hub.rest(ann, "GET", &path, None).await.0, 403, "{path}");
+    }
+    let map =
+        json!({"data": json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "mine"}}).to_string()});
+    assert_eq!(hub.rest(ann, "POST", &managed("default"), Some(map)).await.0, 403, "a viewer writes nothing");
+
+    assert!(hub.atoll(&["account", "close", "ann"], "").0);
+    for path in [native("default"), managed("default"), search.to_owned()] {
+        assert_eq!(hub.rest(ann, "GET", &path, None).await.0, 401, "{path}");
+    }
+    assert_eq!(hub.grpc(ann, "atoll.v1alpha1.InstanceService", "ListInstances", json!({})).await.0, 16);
+}
