@@ -92,6 +92,17 @@ impl Sim {
         self.wake();
     }
 
+    /// Breaks exactly this; what was broken otherwise is repaired.
+    pub fn set_faults(&self, wanted: &[Fault]) {
+        let present = self.faults();
+        if present.iter().any(|fault| !wanted.contains(fault)) {
+            self.repair(|fault| !wanted.contains(fault));
+        }
+        for fault in wanted.iter().filter(|fault| !present.contains(fault)) {
+            self.fail(fault.clone());
+        }
+    }
+
     /// What is broken at present.
     pub fn faults(&self) -> Vec<Fault> {
         self.world.faults.list()

@@ -1,5 +1,7 @@
 //! What is broken on purpose.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use atoll_meta::Head;
@@ -27,6 +29,46 @@ pub enum Fault {
     CrashPods(String),
     /// The cluster's clock is wrong by so much.
     ClockSkew(SignedDuration),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable => out.write_str("unreachable"),
+            Self::Slow(delay) => write!(out, "slow={}ms", delay.as_millis()),
+            Self::Refusing => out.write_str("refusing"),
+            Self::CertificateExpired => out.write_str("expired"),
+            Self::NodeDown(node) => write!(out, "node={node}"),
+            Self::ZoneDown(zone) => write!(out, "zone={zone}"),
+            Self::CrashPods(selector) => write!(out, "crash={selector}"),
+            Self::ClockSkew(skew) => write!(out, "clock-skew={}ms", skew.as_millis()),
+        }
+    }
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (word, value) = text.split_once('=').unwrap_or((text, ""));
+        let time = || atoll_meta::time::parse_duration(value).map_err(|_| format!("{value:?} is no duration"));
+        let named = || if value.is_empty() { Err(format!("{word} needs a name")) } else { Ok(value.to_owned()) };
+        Ok(match word {
+            "unreachable" => Self::Unreachable,
+            "slow" if value.is_empty() => Self::Slow(Duration::from_secs(2)),
+            "slow" => Self::Slow(Duration::try_from(time()?).map_err(|_| format!("{value:?} is negative"))?),
+            "refusing" => Self::Refusing,
+            "expired" => Self::CertificateExpired,
+            "node" => Self::NodeDown(named()?),
+            "zone" => Self::ZoneDown(named()?),
+            "crash" => {
+                LabelSelector::parse(value).map_err(|_| format!("{value:?} is no label selector"))?;
+                Self::CrashPods(named()?)
+            }
+            "clock-skew" => Self::ClockSkew(time()?),
+            _ => return Err(format!("there is no fault {word:?}")),
+        })
+    }
 }
 
 /// How the API server behaves towards the outside.
@@ -134,6 +176,18 @@ mod tests {
         assert_eq!(faults.door(), Door::Closed);
         faults.remove(|fault| *fault == Fault::Unreachable);
         assert_eq!(faults.door(), Door::Slow(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn faults_are_written_and_read() {
+        let all = ["unreachable", "slow=1500ms", "refusing", "expired", "node=n1", "zone=za", "crash=app in (a,b)"];
+        for text in all.into_iter().chain(["clock-skew=-60000ms"]) {
+            assert_eq!(text.parse::<Fault>().map(|fault| fault.to_string()), Ok(text.to_owned()));
+        }
+        assert_eq!("clock-skew=-1h".parse(), Ok(Fault::ClockSkew(SignedDuration::from_hours(-1))));
+        for text in ["", "flood", "slow=soon", "slow=-1s", "node=", "crash=a b c"] {
+            assert!(text.parse::<Fault>().is_err(), "{text:?}");
+        }
     }
 
     #[test]

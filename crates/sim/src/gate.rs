@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use atoll_apiserver::{ApiService, Body, BodyError, failure};
+use atoll_apiserver::{ApiService, Body, BodyError, Hub, failure};
 use atoll_meta::Status;
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -26,6 +26,11 @@ impl Gate {
     /// Puts a door before a service.
     pub fn new(service: ApiService) -> Self {
         Self { service }
+    }
+
+    /// Whether requests to an instance pass as if there were no door.
+    pub fn is_open(hub: &Hub, name: &str) -> bool {
+        registry::find(hub, name).is_none_or(|world| world.faults.door() == Door::Open)
     }
 
     fn faults(&self, path: &str) -> Option<Arc<Faults>> {

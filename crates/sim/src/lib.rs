@@ -14,6 +14,7 @@ mod child;
 mod condition;
 mod connect;
 mod controllers;
+mod correlator;
 mod diff;
 mod engine;
 mod fault;
@@ -31,6 +32,7 @@ mod scheduler;
 mod share;
 mod shell;
 mod spec;
+mod teller;
 #[cfg(test)]
 mod testing;
 mod time;

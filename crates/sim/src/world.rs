@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::book::Book;
+use crate::correlator::Correlator;
 use crate::fault::Faults;
 use crate::interest::Interests;
 use crate::kind::Kind;
@@ -111,6 +112,8 @@ pub struct World {
     pub faults: Arc<Faults>,
     /// Files somebody wrote into containers, by uid of the pod and name of the container.
     pub files: Mutex<HashMap<(Box<str>, String), Files>>,
+    /// Which events were told lately.
+    pub correlator: Mutex<Correlator>,
     /// Told whenever a pod changes.
     pub pods_changed: Notify,
     /// Ends everything.
@@ -137,6 +140,7 @@ impl World {
             addresses: Mutex::default(),
             faults: Arc::default(),
             files: Mutex::default(),
+            correlator: Mutex::default(),
             pods_changed: Notify::new(),
             stop,
             caches: std::array::from_fn(|_| Cache::default()),

@@ -52,3 +52,34 @@ async fn a_deployment_rolls_out_scales_and_updates() {
         .await;
     cluster.sim.stop().await;
 }
+
+/// Pods that may not be made: the first reason is told, repetitions are counted, and tries become rare.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_pods_are_not_tried_hot() {
+    let cluster = Cluster::with_nodes(1).await;
+    cluster
+        .create(json!({"kind": "LimitRange", "apiVersion": "v1", "metadata": {"name": "small"},
+            "spec": {"limits": [{"type": "Pod", "max": {"cpu": "10m"}}]}}))
+        .await;
+    let mut wanted = deployment("web", 50, "nginx:1");
+    wanted["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "1"}});
+    cluster.create(wanted).await;
+    let events = atoll_meta::Gvr::new("", "v1", "events");
+    let count = |event: &serde_json::Value| event["count"].as_i64().unwrap_or_default();
+    let told = cluster
+        .until_all(&events, "told several times", |events| {
+            events.iter().filter(|event| event["reason"] == "FailedCreate").map(count).sum::<i64>() >= 8
+        })
+        .await;
+    let told: Vec<_> = told.iter().filter(|event| event["reason"] == "FailedCreate").collect();
+    assert!(told.len() <= 10, "{} events", told.len());
+    assert_eq!(told[0]["source"]["component"], "replicaset-controller");
+    let set = cluster.list(&apps("replicasets")).await.remove(0);
+    assert_eq!(condition(&set, "ReplicaFailure"), "True FailedCreate");
+    // Eight tries take 5+10+…+640 ms; each sets the status at most once, at the first.
+    assert_eq!(set["metadata"]["generation"], 1);
+    cluster
+        .until(&apps("deployments"), "web", "says so", |d| condition(d, "ReplicaFailure") == "True FailedCreate")
+        .await;
+    cluster.sim.stop().await;
+}

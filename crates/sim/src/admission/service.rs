@@ -133,6 +133,10 @@ impl ServiceAddresses {
             spec["clusterIPs"] = json!([address.to_string()]);
         } else if let Ok(address) = given.parse::<Ipv4Addr>() {
             let place = Place::Address(address.into());
+            if !(BASE..BASE + SIZE).contains(&u32::from(address)) {
+                let why = format!("failed to allocate IP {given}: the provided network does not match the current range");
+                return Err(invalid(review, "spec.clusterIPs", json!([given]), &why));
+            }
             if taken.contains(&place) {
                 let why = format!("failed to allocate IP {given}: provided IP is already allocated");
                 return Err(invalid(review, "spec.clusterIPs", json!([given]), &why));

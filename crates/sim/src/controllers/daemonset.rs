@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::revision::{self, LABEL};
-use super::{Again, create_pods, delete_pods, parent, write_status};
+use super::{Again, create_pods, delete_pods, parent, retry, write_status};
 use crate::child::{claim_pods, pod_of, selector};
 use crate::kind::Kind;
 use crate::node::{Node, Taint};
@@ -262,15 +262,15 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
     let nodes = world.book.read().nodes();
     let plan = decide(&set, &nodes, &pods, &hash, world.now());
     let made = plan.create.iter().map(|node| pod(&set, node, &hash)).collect();
-    let (_, failure) = create_pods(world, work, made).await;
-    delete_pods(world, work, &plan.delete).await?;
+    let (_, failure) = create_pods(world, work, &set, made).await;
+    delete_pods(world, work, &set, &plan.delete).await?;
     write_status(world, work, Kind::DaemonSet, &set, &plan.status).await?;
     let mut in_use: HashMap<&str, ()> = HashMap::new();
     for pod in &pods {
         in_use.extend(pod.head().label(LABEL).map(|hash| (hash, ())));
     }
     history.trim(world, work, &set, |one| in_use.contains_key(revision::hash_of(one))).await?;
-    failure.map_or(Ok(plan.again), Err)
+    retry(failure, plan.again)
 }
 
 /// A pod for a node: an affinity to the node's name leaves the scheduler no choice.

@@ -5,7 +5,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 
 use super::completion::{FINALIZER, INDEX, decide, is_finished};
-use super::{Again, create_pods, delete_pods, parent, split, tell, write_status};
+use super::{Again, create_pods, delete_pods, parent, retry, split, tell, write_status};
 use crate::child::{claim_pods, pod_of, selector};
 use crate::kind::Kind;
 use crate::time;
@@ -24,17 +24,16 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
     let pods = claim_pods(world, work, Kind::Job, &job, &selector(&job)).await?;
     let plan = decide(&job, &pods, world.now());
     let made = plan.create.iter().map(|index| pod(&job, *index)).collect();
-    let (_, failure) = create_pods(world, work, made).await;
-    delete_pods(world, work, &plan.delete).await?;
+    let (_, failure) = create_pods(world, work, &job, made).await;
+    delete_pods(world, work, &job, &plan.delete).await?;
     // Counted first, released then: a pod is never forgotten, and never counted twice.
     write_status(world, work, Kind::Job, &job, &plan.status).await?;
     release(world, work, &plan.release).await?;
     for (kind, reason, message) in &plan.events {
         tell(world, &job, kind, reason, message).await;
     }
-    if let Some(status) = failure {
-        tell(world, &job, "Warning", "FailedCreate", &format!("Error creating: {status}")).await;
-        return Err(status);
+    if failure.is_some() {
+        return retry(failure, plan.again);
     }
     if is_finished(&job) { expire(world, work, &job).await } else { Ok(plan.again) }
 }

@@ -13,6 +13,7 @@ use crate::kind::Kind;
 use crate::kubelet;
 use crate::pod::Pod;
 use crate::scheduler::{Toleration, Want};
+use crate::teller::{self, Teller};
 use crate::time;
 use crate::world::{Work, World};
 use crate::write;
@@ -120,15 +121,11 @@ async fn report(world: &World, work: &Work, node: &Value, down: bool, now: &str)
         world.expect(work, written.revision());
         let name = &work.key;
         if was_ready && down {
-            world
-                .manager
-                .event(node, "Normal", "NodeNotReady", &format!("Node {name} status is now: NodeNotReady"), world.now())
-                .await;
+            let text = format!("Node {name} status is now: NodeNotReady");
+            teller::tell(world, Teller::Controller, node, "Normal", "NodeNotReady", &text).await;
         } else if !was_ready && !down {
-            world
-                .kubelet
-                .event(node, "Normal", "NodeReady", &format!("Node {name} status is now: NodeReady"), world.now())
-                .await;
+            let text = format!("Node {name} status is now: NodeReady");
+            teller::tell(world, Teller::Kubelet(name), node, "Normal", "NodeReady", &text).await;
         }
     }
     Ok(())
@@ -176,7 +173,7 @@ async fn throw_out(world: &World, pod: &Pod) -> Result<(), Status> {
     let head = pod.head();
     let tree = pod.item.tree();
     let text = format!("Marking for deletion Pod {}/{}", head.namespace, head.name);
-    world.manager.event(&tree, "Normal", "TaintManagerEviction", &text, world.now()).await;
+    teller::tell(world, Teller::TaintEviction, &tree, "Normal", "TaintManagerEviction", &text).await;
     let mut status = tree["status"].clone();
     let mut conditions = status["conditions"].take();
     let says = condition::Says {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Again, create_pods, delete_pods, parent, tell, write_status};
+use super::{Again, create_pods, delete_pods, parent, retry, write_status};
 use crate::child::{claim_pods, pod_of, selector};
 use crate::condition::{self, Says, Stamps};
 use crate::kind::Kind;
@@ -129,31 +129,27 @@ pub async fn run(
     let mut failure = None;
     if plan.create > 0 {
         let pod = pod_of(kind, set, &set["spec"]["template"]);
-        let (_, failed) = create_pods(world, work, vec![pod; plan.create]).await;
+        let (_, failed) = create_pods(world, work, set, vec![pod; plan.create]).await;
         failure = failed;
     }
     if !plan.delete.is_empty() {
-        delete_pods(world, work, &plan.delete).await?;
+        delete_pods(world, work, set, &plan.delete).await?;
     }
     judge(&mut plan.status, failure.as_ref().map(|status| status.message.as_str()), &time::text(world.now()));
     write_status(world, work, kind, set, &plan.status).await?;
-    match failure {
-        Some(status) => {
-            tell(world, set, "Warning", "FailedCreate", &format!("Error creating: {status}")).await;
-            Err(status)
-        }
-        None => Ok(plan.again),
-    }
+    retry(failure, plan.again)
 }
 
 /// Says in the status whether pods could be made.
 fn judge(status: &mut Value, failure: Option<&str>, now: &str) {
     let mut conditions = status["conditions"].take();
     match failure {
-        Some(message) => {
+        // The first reason stays: names of pods in messages differ, and each write would call us again.
+        Some(message) if !condition::is_true(&conditions, "ReplicaFailure") => {
             let says = Says { kind: "ReplicaFailure", status: "True", reason: "FailedCreate", message };
             condition::set(&mut conditions, says, Stamps::Transition, now);
         }
+        Some(_) => {}
         None => condition::remove(&mut conditions, "ReplicaFailure"),
     }
     if conditions.as_array().is_some_and(|list| !list.is_empty()) {

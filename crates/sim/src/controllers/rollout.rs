@@ -401,6 +401,7 @@ impl<'a> Rollout<'a> {
         let mut counts = status::counts(&self);
         let again = if progress { status::judge_progress(&mut self, &counts) } else { None };
         status::judge_available(&mut self, &counts);
+        status::judge_failure(&mut self);
         if self.conditions.as_array().is_some_and(|list| !list.is_empty()) {
             counts["conditions"] = self.conditions.take();
         }

@@ -153,3 +153,18 @@ pub(super) fn judge_available(rollout: &mut Rollout<'_>, counts: &Value) {
         );
     }
 }
+
+/// Says what a set says that cannot make its pods; the newest set's word counts first.
+pub(super) fn judge_failure(rollout: &mut Rollout<'_>) {
+    const FAILURE: &str = "ReplicaFailure";
+    let sets = rollout.new.iter().chain(&rollout.old);
+    let found = sets.into_iter().find_map(|set| condition::get(&set["status"]["conditions"], FAILURE).cloned());
+    let Some(mut found) = found else { return condition::remove(&mut rollout.conditions, FAILURE) };
+    found["lastUpdateTime"] = found["lastTransitionTime"].clone();
+    if condition::get(&rollout.conditions, FAILURE) != Some(&found) {
+        condition::remove(&mut rollout.conditions, FAILURE);
+        if let Some(list) = rollout.conditions.as_array_mut() {
+            list.push(found);
+        }
+    }
+}

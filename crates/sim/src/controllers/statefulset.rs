@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::ordinal::{Names, decide};
 use super::revision::{self, LABEL};
-use super::{Again, create_pods, delete_pods, parent, write_status};
+use super::{Again, create_pods, delete_pods, parent, retry, write_status};
 use crate::child::{claim_pods, pod_of, selector};
 use crate::kind::Kind;
 use crate::world::{Work, World};
@@ -30,8 +30,8 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
         make_claims(world, &set, *number).await?;
         made.push(pod(&set, revision, *number));
     }
-    let (_, failure) = create_pods(world, work, made).await;
-    delete_pods(world, work, &plan.delete).await?;
+    let (_, failure) = create_pods(world, work, &set, made).await;
+    delete_pods(world, work, &set, &plan.delete).await?;
     write_status(world, work, Kind::StatefulSet, &set, &plan.status).await?;
     history
         .trim(world, work, &set, |one| {
@@ -42,8 +42,7 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
     match failure {
         // The predecessor of the same name is still going; its last event calls again.
         Some(status) if status.code == 409 => Ok(Some(std::time::Duration::from_secs(1))),
-        Some(status) => Err(status),
-        None => Ok(plan.again),
+        failure => retry(failure, plan.again),
     }
 }
 

@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use crate::controllers::{Again, split};
 use crate::kind::Kind;
+use crate::teller::{self, Teller};
 use crate::world::{Task, Work, World};
 use crate::write;
 use stage::{Around, Step};
@@ -55,7 +56,8 @@ async fn carry_out(world: &World, work: &Work, tree: &Value, step: Step) -> Agai
     }
     for (kind, reason, message) in &step.events {
         if *kind == "Warning" || world.spec.verbose_events {
-            world.kubelet.event(tree, kind, reason, message, world.now()).await;
+            let node = tree["spec"]["nodeName"].as_str().unwrap_or_default();
+            teller::tell(world, Teller::Kubelet(node), tree, kind, reason, message).await;
         }
     }
     if step.remove {

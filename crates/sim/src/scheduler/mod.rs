@@ -24,6 +24,7 @@ use crate::controllers::Again;
 use crate::kind::Kind;
 use crate::node::Node;
 use crate::pod::Pod;
+use crate::teller::{self, Teller};
 use crate::world::{Task, World};
 use crate::{time, write};
 
@@ -137,7 +138,7 @@ async fn bind(world: &World, key: Arc<str>, pod: Arc<Pod>, node: String) {
         Ok(_) => {
             if world.spec.verbose_events {
                 let text = format!("Successfully assigned {}/{} to {node}", head.namespace, head.name);
-                world.scheduler.event(&pod.item.tree(), "Normal", "Scheduled", &text, world.now()).await;
+                teller::tell(world, Teller::Scheduler, &pod.item.tree(), "Normal", "Scheduled", &text).await;
             }
         }
         Err(status) => {
@@ -163,5 +164,5 @@ async fn refuse(world: &World, pod: &Pod, why: &str) {
     if let Err(status) = result {
         tracing::debug!(instance = %world.name, pod = pod.name(), %status, "reason not recorded");
     }
-    world.scheduler.event(&tree, "Warning", "FailedScheduling", why, world.now()).await;
+    teller::tell(world, Teller::Scheduler, &tree, "Warning", "FailedScheduling", why).await;
 }
