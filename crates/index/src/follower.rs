@@ -31,13 +31,19 @@ pub struct Follower {
     pub definitions: Option<Arc<Notify>>,
 }
 
+/// A watch that ends sooner is not asked for again at once.
+const SHORT: Duration = Duration::from_millis(500);
+
 impl Follower {
     /// Runs until dropped.
     pub async fn run(self) {
         let mut revision = self.shelf.applied.borrow().text.clone();
         let mut failures = 0u32;
         loop {
+            let started = tokio::time::Instant::now();
             match self.follow(&mut revision).await {
+                // A server that goes down ends watches at once; asking again without a pause would be all we do.
+                Ok(()) if started.elapsed() < SHORT => tokio::time::sleep(SHORT).await,
                 Ok(()) => failures = 0,
                 Err(status) => {
                     if matches!(status.code, 410 | 400 | 422) {

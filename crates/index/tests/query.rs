@@ -1,10 +1,13 @@
 //! What a question finds, compared with a filter that looks at every object.
 #![allow(clippy::unwrap_used)]
 
+mod server;
+
 use atoll_index::{Choice, Column, Everything, Facet, Index, OwnerOf, Place, Query, ResourceName, Rights, Row, Sort};
 use atoll_meta::Status;
 use atoll_meta::selector::{FieldSelector, LabelSelector};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 /// One object of the test world.
@@ -242,18 +245,24 @@ proptest! {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
-    #[test]
-    fn postgresql_finds_the_same(
-        things in prop::collection::vec(thing(), 0..24), query in question(),
-        whole in prop::sample::subsequence(SOURCES.to_vec(), 0..=3), part in prop::sample::subsequence(NAMESPACES.to_vec(), 0..=3),
-    ) {
-        match std::env::var("ATOLL_TEST_POSTGRES") {
-            Ok(url) => check(things, query, whole, part, Choice::Postgres(url)),
-            Err(_) => println!("SKIPPED: ATOLL_TEST_POSTGRES is not set"),
-        }
-    }
+#[test]
+fn postgresql_finds_the_same() {
+    let Some(server) = server::Postgres::start() else { return };
+    let choice = Choice::Postgres(server.url());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    drop(runtime.block_on(server::open(&choice)));
+    let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) });
+    let parts = (
+        prop::collection::vec(thing(), 0..24),
+        question(),
+        prop::sample::subsequence(SOURCES.to_vec(), 0..=3),
+        prop::sample::subsequence(NAMESPACES.to_vec(), 0..=3),
+    );
+    let tried = runner.run(&parts, |(things, query, whole, part)| {
+        check(things, query, whole, part, choice.clone());
+        Ok(())
+    });
+    tried.unwrap();
 }
 
 #[tokio::test]

@@ -103,16 +103,24 @@ fn definition(plural: &str, kind: &str, scope: &str) -> Value {
                                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
 }
 
+/// Where a walk goes: an instance, one of its members, and the names it uses for what is not in it.
+struct Walk {
+    instance: &'static str,
+    member: &'static str,
+    spare: &'static str,
+}
+
 /// Fills the variables of a path.
-fn fill(operation: &Operation) -> String {
+fn fill(operation: &Operation, walk: &Walk) -> String {
     let parts: Vec<&str> = operation.path.split('/').collect();
     let mut out: Vec<String> = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         let (variable, action) = part.split_once(':').unwrap_or((part, ""));
         let value = match variable {
-            "{instance}" => "fleet".to_owned(),
+            "{instance}" => walk.instance.to_owned(),
             "{namespace}" => "default".to_owned(),
-            "{cluster}" => "m1".to_owned(),
+            "{cluster}" => walk.member.to_owned(),
+            "{name}" if out.last().is_some_and(|part| part == "instances") => walk.spare.to_owned(),
             "{cronjob}" => "cron".to_owned(),
             "{group}" => "sea.io".to_owned(),
             "{version}" => "v1".to_owned(),
@@ -127,7 +135,7 @@ fn fill(operation: &Operation) -> String {
     out.join("/")
 }
 
-fn body(operation: &Operation, path: &str) -> Option<Value> {
+fn body(operation: &Operation, path: &str, walk: &Walk) -> Option<Value> {
     if matches!(operation.verb.as_str(), "GET" | "DELETE") {
         return None;
     }
@@ -139,7 +147,7 @@ fn body(operation: &Operation, path: &str) -> Option<Value> {
         .to_owned();
     let object = || fixture(&resource);
     Some(match operation.id.as_str() {
-        "Instance_CreateInstance" => json!({"data": object()}),
+        "Instance_CreateInstance" => json!({"data": {"metadata": {"name": walk.spare}}}),
         "Instance_UpdateInstance" => json!({"data": json!({"metadata": {"labels": {"a": "b"}}}).to_string()}),
         "Cluster_JoinCluster" | "Cluster_UpdateJoinedCluster" => json!({"cluster": object()}),
         "CloudShell_CreateCloudShell" => json!({"data": object()}),
@@ -149,9 +157,11 @@ fn body(operation: &Operation, path: &str) -> Option<Value> {
         "Aggregation_CreateClusterAggregationResource" => {
             json!({"data": {"resources": [named(fixture("seas"), "agg")], "clusterpopagrationpolicies": [], "clusteroverridepolicies": []}, "gvr": [{"group": "sea.io", "version": "v1", "resource": "seas"}]})
         }
-        "Workspace_BindInstances" => json!({"instance": "fleet", "workspace": {"workspace": "w"}, "action": "BIND"}),
+        "Workspace_BindInstances" => {
+            json!({"instance": walk.instance, "workspace": {"workspace": "w"}, "action": "BIND"})
+        }
         "Workspace_BindNamespaceInstances" => {
-            json!({"instance": "fleet", "namespace": "default", "workspace": {"workspace": "w"}, "action": "BIND"})
+            json!({"instance": walk.instance, "namespace": "default", "workspace": {"workspace": "w"}, "action": "BIND"})
         }
         "Core_CreateWorkloadService" => json!({"kind": "Deployment", "kindName": "web", "data": object().to_string()}),
         id if id.contains("_Patch") && operation.body.contains(&"patchType".to_owned()) => {
@@ -228,61 +238,97 @@ fn faults(document: &Value, schema: &Value, value: &Value, place: &str, out: &mu
     }
 }
 
+/// What both walks need.
 async fn prepare(world: &World) {
+    let workspace = support::hub_object("Workspace", json!({"metadata": {"name": "w"}, "spec": {"id": 7}}));
+    world.endpoint("root").create(&Gvr::new("atoll.io", "v1alpha1", "workspaces"), None, &workspace).await.unwrap();
+}
+
+/// What one walk needs.
+async fn prepare_walk(world: &World, walk: &Walk) {
     let definitions = Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
-    let fleet = world.endpoint("fleet");
+    let fleet = world.endpoint(walk.instance);
     for definition in [definition("boats", "Boat", "Namespaced"), definition("seas", "Sea", "Cluster")] {
         fleet.create(&definitions, None, &definition).await.unwrap();
     }
-    world
-        .endpoint("root")
-        .create(
-            &Gvr::new("atoll.io", "v1alpha1", "workspaces"),
-            None,
-            &support::hub_object("Workspace", json!({"metadata": {"name": "w"}, "spec": {"id": 7}})),
-        )
-        .await
-        .unwrap();
-    world.hub.create_instance("spare").await.unwrap();
-    let member = world.endpoint("m1");
+    world.hub.create_instance(walk.spare).await.unwrap();
+    let member = world.endpoint(walk.member);
     for (group, resource) in [("apps", "deployments"), ("", "services"), ("networking.k8s.io", "ingresses")] {
         let object: Value = serde_json::from_str(&named(fixture(resource), "far")).unwrap();
         member.create(&Gvr::new(group, "v1", resource), Some("default"), &object).await.unwrap();
     }
 }
 
-#[tokio::test]
-async fn every_operation_of_the_contract_is_answered() {
-    let Some(document) = document() else {
-        println!("SKIPPED: the contract is not there");
-        return;
-    };
-    let world = World::new().await;
-    prepare(&world).await;
-    let mut all = operations(&document);
+/// Calls every operation; what is not served and why, and what is wrong.
+async fn go(world: &World, document: &Value, walk: &Walk) -> (BTreeMap<String, String>, Vec<String>) {
+    let mut all = operations(document);
+    assert_eq!(all.len(), 178);
     all.sort_by_key(|operation| (turn(operation), std::cmp::Reverse(operation.path.len())));
-    let (mut served, mut elsewhere, mut wrong) = (0, BTreeMap::new(), Vec::new());
+    let (mut elsewhere, mut wrong) = (BTreeMap::new(), Vec::new());
     for operation in &all {
-        let path = fill(operation);
-        let (code, answer) = world.rest(&master(), &operation.verb, &path, body(operation, &path)).await;
+        let path = fill(operation, walk);
+        let (code, answer) = world.rest(&master(), &operation.verb, &path, body(operation, &path, walk)).await;
         match code {
-            200 => {
-                served += 1;
-                let mut found = Vec::new();
-                faults(&document, &operation.answer, &answer, &operation.id, &mut found);
-                wrong.extend(found);
-            }
+            200 => faults(document, &operation.answer, &answer, &operation.id, &mut wrong),
             501 => {
-                drop(elsewhere.insert(operation.id.clone(), answer["message"].as_str().unwrap_or_default().to_owned()))
+                let why = answer["message"].as_str().unwrap_or_default().to_owned();
+                elsewhere.insert(operation.id.clone(), why);
             }
             _ => wrong.push(format!("{} {} {path}: {code} {answer}", operation.id, operation.verb)),
         }
     }
-    println!("served: {served}, unimplemented: {}, of {}", elsewhere.len(), all.len());
-    for (id, why) in &elsewhere {
-        println!("  {id}: {why}");
+    (elsewhere, wrong)
+}
+
+/// The page that lists all operations.
+fn page(document: &Value, elsewhere: &BTreeMap<String, String>) -> String {
+    let mut all = operations(document);
+    all.sort_by(|a, b| (a.id.split('_').next(), &a.path, &a.verb).cmp(&(b.id.split('_').next(), &b.path, &b.verb)));
+    let mut text = format!(
+        "# Operations of the management plane\n\n\
+         The contract of Kairship v0.23.0 has {} operations below `{PREFIX}`. {} are served, {} answer\n\
+         `Unimplemented` with the reason given here. The table is written by the contract test of `atoll-manage`,\n\
+         which calls every operation in two instances with three members and compares the shapes of the answers;\n\
+         it fails when this page is out of date, and writes it anew when `ATOLL_WRITE_DOCS=1` is set.\n\n\
+         Operations beyond the contract are described in [management](howto/management.md).\n\n\
+         | service | operation | verb | path | answer |\n|---|---|---|---|---|\n",
+        all.len(),
+        all.len() - elsewhere.len(),
+        elsewhere.len(),
+    );
+    for operation in all {
+        let (service, name) = operation.id.split_once('_').unwrap();
+        let answer = elsewhere.get(&operation.id).map_or("served".to_owned(), |why| format!("unimplemented: {why}"));
+        text.push_str(&format!("| {service} | {name} | {} | `{}` | {answer} |\n", operation.verb, operation.path));
     }
-    assert!(wrong.is_empty(), "{} faults:\n{}", wrong.len(), wrong.join("\n"));
-    assert_eq!(all.len(), 178);
-    assert_eq!(served + elsewhere.len(), all.len());
+    text
+}
+
+#[tokio::test]
+async fn every_operation_of_the_contract_is_answered_in_every_instance() {
+    let Some(document) = document() else {
+        println!("SKIPPED: the contract is not there");
+        return;
+    };
+    let world = World::with(&[("fleet", &["m1", "m2"]), ("second", &["m3"])]).await;
+    prepare(&world).await;
+    let mut tables = Vec::new();
+    for walk in [
+        Walk { instance: "fleet", member: "m1", spare: "spare" },
+        Walk { instance: "second", member: "m3", spare: "other" },
+    ] {
+        prepare_walk(&world, &walk).await;
+        let (elsewhere, wrong) = go(&world, &document, &walk).await;
+        assert!(wrong.is_empty(), "{} faults in {}:\n{}", wrong.len(), walk.instance, wrong.join("\n"));
+        tables.push(elsewhere);
+    }
+    assert_eq!(tables[0], tables[1]);
+    let text = page(&document, &tables[0]);
+    println!("{text}");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/management-operations.md");
+    if std::env::var_os("ATOLL_WRITE_DOCS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(known == text, "docs/management-operations.md is out of date: run this test with ATOLL_WRITE_DOCS=1");
 }

@@ -1,6 +1,7 @@
 //! Where shelves and rows are kept: embedded SQLite, or PostgreSQL.
 
 mod postgres;
+mod secure;
 mod sqlite;
 
 use std::path::PathBuf;

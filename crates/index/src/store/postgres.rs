@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use atoll_meta::Status;
 use tokio::sync::Mutex;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, NoTls, Transaction};
+use tokio_postgres::{Client, Transaction};
 
+use super::secure::Way;
 use super::{Label, Store, Write, coalesce, failed};
 use crate::row::Row;
 use crate::shelf::{Shelf, ShelfKey};
@@ -36,7 +37,7 @@ struct Slot(Mutex<Option<Client>>);
 
 /// A database server.
 pub struct Postgres {
-    url: String,
+    way: Way,
     writer: Slot,
     readers: Vec<Slot>,
     turn: AtomicUsize,
@@ -49,8 +50,8 @@ fn cannot(what: &'static str) -> impl Fn(tokio_postgres::Error) -> Status {
     }
 }
 
-async fn connect(url: &str) -> Result<Client, Status> {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(cannot("connect to its database"))?;
+async fn connect(way: &Way) -> Result<Client, Status> {
+    let (client, connection) = way.config.connect(way.tls.clone()).await.map_err(cannot("connect to its database"))?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "index: connection to PostgreSQL ended");
@@ -61,10 +62,10 @@ async fn connect(url: &str) -> Result<Client, Status> {
 
 impl Slot {
     /// The connection, made anew when it broke.
-    async fn take(&self, url: &str) -> Result<tokio::sync::MutexGuard<'_, Option<Client>>, Status> {
+    async fn take(&self, way: &Way) -> Result<tokio::sync::MutexGuard<'_, Option<Client>>, Status> {
         let mut slot = self.0.lock().await;
         if slot.as_ref().is_none_or(Client::is_closed) {
-            *slot = Some(connect(url).await?);
+            *slot = Some(connect(way).await?);
         }
         Ok(slot)
     }
@@ -73,10 +74,11 @@ impl Slot {
 impl Postgres {
     /// Connects and prepares the tables.
     pub async fn open(url: &str) -> Result<Self, Status> {
-        let client = connect(url).await?;
+        let way = Way::parse(url).map_err(|error| failed("understand where its database is", &error))?;
+        let client = connect(&way).await?;
         prepare(&client).await.map_err(cannot("prepare its tables"))?;
         let readers = (0..READERS).map(|_| Slot::default()).collect();
-        Ok(Self { url: url.to_owned(), writer: Slot(Mutex::new(Some(client))), readers, turn: AtomicUsize::default() })
+        Ok(Self { way, writer: Slot(Mutex::new(Some(client))), readers, turn: AtomicUsize::default() })
     }
 }
 
@@ -99,7 +101,7 @@ impl Store for Postgres {
     }
 
     async fn shelves(&self) -> Result<Vec<Shelf>, Status> {
-        let slot = self.writer.take(&self.url).await?;
+        let slot = self.writer.take(&self.way).await?;
         let Some(client) = slot.as_ref() else { return Ok(Vec::new()) };
         let rows = client
             .query("SELECT id, source, grp, resource, version, kind, namespaced, revision FROM shelves", &[])
@@ -115,7 +117,7 @@ impl Store for Postgres {
     }
 
     async fn add_shelf(&self, label: Label) -> Result<Shelf, Status> {
-        let mut slot = self.writer.take(&self.url).await?;
+        let mut slot = self.writer.take(&self.way).await?;
         let Some(client) = slot.as_mut() else { return Err(Status::unavailable("no connection")) };
         let key = &label.key;
         let run = async {
@@ -143,7 +145,7 @@ impl Store for Postgres {
     }
 
     async fn drop_shelf(&self, id: i64) -> Result<(), Status> {
-        let mut slot = self.writer.take(&self.url).await?;
+        let mut slot = self.writer.take(&self.way).await?;
         let Some(client) = slot.as_mut() else { return Err(Status::unavailable("no connection")) };
         let run = async {
             let transaction = client.transaction().await?;
@@ -154,7 +156,7 @@ impl Store for Postgres {
     }
 
     async fn write(&self, writes: Vec<Write>) -> Result<(), Status> {
-        let mut slot = self.writer.take(&self.url).await?;
+        let mut slot = self.writer.take(&self.way).await?;
         let Some(client) = slot.as_mut() else { return Err(Status::unavailable("no connection")) };
         let (changes, progress) = coalesce(writes);
         let run = async {
@@ -171,7 +173,7 @@ impl Store for Postgres {
 
     async fn select(&self, statement: Statement) -> Result<Vec<Vec<Cell>>, Status> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.readers.len();
-        let slot = self.readers[turn].take(&self.url).await?;
+        let slot = self.readers[turn].take(&self.way).await?;
         let Some(client) = slot.as_ref() else { return Err(Status::unavailable("no connection")) };
         let params: Vec<&(dyn ToSql + Sync)> = statement
             .params

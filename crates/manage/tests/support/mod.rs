@@ -41,7 +41,7 @@ impl Connect for Inside {
     }
 
     fn serves(&self, instance: &Instance) -> bool {
-        &*instance.name == "fleet"
+        instance.kind("cluster.karmada.io", "v1alpha1", "clusters").is_some()
     }
 }
 
@@ -70,6 +70,11 @@ pub fn master() -> Identity {
 impl World {
     /// Instance `fleet` with member `m1`, followed and known.
     pub async fn new() -> Self {
+        Self::with(&[("fleet", &["m1"])]).await
+    }
+
+    /// Instances with their members, followed and known.
+    pub async fn with(plan: &[(&str, &[&str])]) -> Self {
         let hub = Hub::open(
             Arc::new(MemoryEngine::new()),
             Keys::default(),
@@ -79,8 +84,9 @@ impl World {
         .await
         .unwrap();
         hub.add_native(|instance| &*instance.name == "root", atoll_api::crds(atoll_api::CrdSet::Atoll)).await.unwrap();
+        let members: Vec<String> = plan.iter().flat_map(|(_, names)| names.iter().map(ToString::to_string)).collect();
         hub.add_native(
-            |instance| !matches!(&*instance.name, "root" | "m1"),
+            move |instance| &*instance.name != "root" && !members.iter().any(|name| **name == *instance.name),
             atoll_api::crds(atoll_api::CrdSet::Karmada),
         )
         .await
@@ -89,36 +95,38 @@ impl World {
         hub.add_connector("cluster.karmada.io", "clusters", "proxy", Arc::new(Inside(service.clone())));
         let index = Index::open(&Choice::Memory).await.unwrap();
         let manage = Manage::new(hub.clone(), index.clone(), service.clone());
-        let stop = CancellationToken::new();
-        let world = Self { hub, manage, index, stop, service };
-        for name in ["fleet", "m1"] {
-            world.hub.create_instance(name).await.unwrap();
+        let world = Self { hub, manage, index, stop: CancellationToken::new(), service };
+        for (instance, members) in plan {
+            world.add(instance, members).await;
         }
-        let marked = hub_object(
-            "Instance",
-            json!({"metadata": {"name": "m1", "annotations": {"sim.atoll.io/nodes": "3"}}, "spec": {"type": "Hosted"}}),
-        );
-        let instances = Gvr::new("atoll.io", "v1alpha1", "instances");
-        let root = world.endpoint("root");
-        root.create(&instances, None, &marked).await.unwrap();
-        root.create(
-            &instances,
-            None,
-            &hub_object("Instance", json!({"metadata": {"name": "fleet"}, "spec": {"type": "Hosted"}})),
-        )
-        .await
-        .unwrap();
-        let cluster = json!({"kind": "Cluster", "apiVersion": "cluster.karmada.io/v1alpha1", "metadata": {"name": "m1", "labels": {"env": "test"}},
-                             "spec": {"syncMode": "Push", "region": "north"}});
-        world
-            .endpoint("fleet")
-            .create(&Gvr::new("cluster.karmada.io", "v1alpha1", "clusters"), None, &cluster)
-            .await
-            .unwrap();
         controllers::start(&world.manage, Arc::new(Inside(world.service.clone())), world.stop.clone()).await.unwrap();
-        world.index.synced("fleet", PATIENCE).await.unwrap();
-        world.index.synced("fleet/m1", PATIENCE).await.unwrap();
+        for (instance, members) in plan {
+            world.index.synced(instance, PATIENCE).await.unwrap();
+            for member in *members {
+                world.index.synced(&format!("{instance}/{member}"), PATIENCE).await.unwrap();
+            }
+        }
         world
+    }
+
+    /// Makes an instance whose members are other instances of the hub.
+    async fn add(&self, instance: &str, members: &[&str]) {
+        let instances = Gvr::new("atoll.io", "v1alpha1", "instances");
+        let root = self.endpoint("root");
+        self.hub.create_instance(instance).await.unwrap();
+        let hosted = hub_object("Instance", json!({"metadata": {"name": instance}, "spec": {"type": "Hosted"}}));
+        root.create(&instances, None, &hosted).await.unwrap();
+        for (at, name) in members.iter().enumerate() {
+            self.hub.create_instance(name).await.unwrap();
+            let meta = json!({"name": name, "annotations": {"sim.atoll.io/nodes": "3"}});
+            let marked = hub_object("Instance", json!({"metadata": meta, "spec": {"type": "Hosted"}}));
+            root.create(&instances, None, &marked).await.unwrap();
+            let region = if at % 2 == 0 { "north" } else { "south" };
+            let cluster = json!({"kind": "Cluster", "apiVersion": "cluster.karmada.io/v1alpha1", "metadata": {"name": name, "labels": {"env": "test"}},
+                                 "spec": {"syncMode": "Push", "region": region}});
+            let clusters = Gvr::new("cluster.karmada.io", "v1alpha1", "clusters");
+            self.endpoint(instance).create(&clusters, None, &cluster).await.unwrap();
+        }
     }
 
     /// A way into an instance with all rights.
