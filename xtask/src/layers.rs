@@ -12,7 +12,7 @@ const LAYERS: [&[&str]; 6] = [
     &["apiserver"],
     &["runtime", "background", "fleet", "vnode", "index"],
     &["manage", "console", "sim", "atoll"],
-    &["testkit", "xtask"],
+    &["testkit", "load", "xtask"],
 ];
 
 /// What pure crates must not use: time, tasks, sockets.

@@ -60,6 +60,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     // The port first: a taken one must be told before anything is touched.
     let server = Server::bind(settings.listen, Arc::new(tls)).await?;
     let address = server.address()?;
+    let side = side::Side::bind(settings.metrics, settings.health).await?;
     files::check_format(&settings.data_dir)?;
     let engine = store::open(&settings.store).await?;
     let token = files::token(&settings.data_dir)?;
