@@ -66,6 +66,16 @@ impl Call {
     pub fn accept(&self, list: bool) -> Result<Accept, Status> {
         let offer = Offer { protobuf: self.kind.custom().is_none(), list, watch: false, forms: true };
         negotiate::accept(&self.headers, offer)
+            .map_err(|status| negotiate::wrong_number(&self.headers, list, &self.program_type()).unwrap_or(status))
+    }
+
+    /// What programs of the original call the type, for messages.
+    fn program_type(&self) -> String {
+        if self.kind.custom().is_some() {
+            return "unstructured.Unstructured".to_owned();
+        }
+        let package = self.kind.storage_group.split('.').next().filter(|name| !name.is_empty()).unwrap_or("core");
+        format!("{package}.{}", self.kind.kind)
     }
 
     /// What the client wants to see of a watch.

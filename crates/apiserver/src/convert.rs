@@ -18,6 +18,11 @@ pub fn to(kind: &Kind, mut tree: Value) -> Value {
     }
     if &*kind.group == "events.k8s.io" {
         rename(&mut tree, |[new, old]| [old, new]);
+        if let Some(map) = tree.as_object_mut() {
+            map.retain(|key, value| {
+                !(matches!(key.as_str(), "reportingController" | "reportingInstance") && value == "")
+            });
+        }
     }
     tree["apiVersion"] = kind.api_version().into();
     tree

@@ -263,5 +263,6 @@ pub fn told(fault: &str) -> String {
 fn metadata_fault(object: &Value) -> Option<String> {
     let types = atoll_builtin::types();
     let schema = types.get("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")?;
-    atoll_schema::type_errors(object.get("metadata")?, atoll_schema::Typed::new(types, schema))
+    let fault = atoll_schema::type_errors(object.get("metadata")?, atoll_schema::Typed::new(types, schema))?;
+    Some(fault.replace("Go struct field .", "Go struct field ObjectMeta."))
 }

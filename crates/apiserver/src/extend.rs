@@ -1,6 +1,6 @@
 //! Places where other parts of Atoll plug into the server.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -9,10 +9,27 @@ use crate::body::Body;
 use crate::hub::Hub;
 use crate::identity::Identity;
 use crate::instance::Instance;
-use crate::request::Target;
+use crate::request::{RequestInfo, Target};
 
 /// A request body as it arrives, before anything is read from it.
 pub type Incoming = http_body_util::combinators::UnsyncBoxBody<Bytes, crate::body::BodyError>;
+
+/// What a request turned out to be: who asked which instance for what.
+#[derive(Clone)]
+pub struct Asked {
+    /// The instance it is for.
+    pub instance: Arc<Instance>,
+    /// Who asks.
+    pub identity: Identity,
+    /// What for.
+    pub info: RequestInfo,
+    /// The path inside the instance.
+    pub path: String,
+}
+
+/// Put into the extensions of a request, it tells afterwards what the request turned out to be.
+#[derive(Clone, Default)]
+pub struct Witness(pub Arc<OnceLock<Asked>>);
 
 /// A request that passed authentication and authorisation.
 pub struct Visit {

@@ -187,6 +187,11 @@ impl Hub {
         self.instance("root").expect("every engine has a root instance")
     }
 
+    /// How many different schemas of custom kinds are in use; instances with equal ones share them.
+    pub fn schemas_in_use(&self) -> usize {
+        self.interner.live()
+    }
+
     /// An instance by name.
     pub fn instance(&self, name: &str) -> Option<Arc<Instance>> {
         self.instances.read().by_name.get(name).cloned()

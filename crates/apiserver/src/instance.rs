@@ -23,6 +23,10 @@ pub struct Instance {
     pub(crate) roles: crate::auth::RoleCache,
     /// Which parts of admission are on.
     features: ArcSwap<crate::admission::Features>,
+    /// What it may use of the hub.
+    limits: ArcSwap<crate::limit::Limits>,
+    /// What it uses now.
+    pub(crate) load: crate::limit::Load,
     /// Held by the request that is charging a quota.
     pub(crate) charging: Arc<tokio::sync::Mutex<()>>,
     /// Ends the watches of this instance when it is dropped.
@@ -37,6 +41,8 @@ impl Instance {
             custom: ArcSwap::new(empty_kinds()),
             definitions: std::sync::atomic::AtomicU64::new(0),
             roles: crate::auth::RoleCache::default(),
+            limits: ArcSwap::new(crate::limit::Limits::shared()),
+            load: crate::limit::Load::default(),
             charging: Arc::default(),
             features: ArcSwap::new(crate::admission::Features::control_plane()),
             gone: tokio_util::sync::CancellationToken::new(),
@@ -51,6 +57,16 @@ impl Instance {
     /// Switches parts of admission on or off, for instance to make a simulated member of an instance.
     pub fn set_features(&self, features: Arc<crate::admission::Features>) {
         self.features.store(features);
+    }
+
+    /// What it may use of the hub.
+    pub fn limits(&self) -> Arc<crate::limit::Limits> {
+        self.limits.load_full()
+    }
+
+    /// Says what it may use of the hub; requests that run go on.
+    pub fn set_limits(&self, limits: crate::limit::Limits) {
+        self.limits.store(Arc::new(limits));
     }
 
     /// The kind at a place in the URL.

@@ -181,7 +181,11 @@ impl Kind {
     /// What to say of a field that is not selectable: kinds without fields of their own say it in other words.
     pub fn not_selectable(&self, path: &str) -> String {
         match &self.source {
-            Source::Builtin(_) if strategy::selectable(&self.group, &self.kind).is_empty() => {
+            Source::Builtin(_)
+                if strategy::selectable(&self.group, &self.kind)
+                    .iter()
+                    .all(|path| matches!(*path, "metadata.name" | "metadata.namespace")) =>
+            {
                 format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
             }
             _ => format!("field label not supported: {path}"),
@@ -219,6 +223,7 @@ impl Kind {
         if self.outdates(entry)
             && let Some(custom) = self.custom()
         {
+            custom.default_stored(&mut tree);
             custom.default(&mut tree);
         }
         tree["apiVersion"] = self.api_version().into();

@@ -83,8 +83,13 @@ impl Requests {
         self.total.get_or_create(&labels).inc();
         if seen.verb != Some(Verb::Watch) {
             self.duration.get_or_create(&Method { verb }).observe(took.as_secs_f64());
-        } else if let Body::Stream(stream) = std::mem::replace(answer.body_mut(), Body::empty()) {
-            *answer.body_mut() = Body::Stream(Box::pin(Running::new(stream, self.watches.clone())));
+        } else {
+            let body = std::mem::replace(answer.body_mut(), Body::empty());
+            *answer.body_mut() = match body {
+                Body::Stream(stream) => Body::Stream(Box::pin(Running::new(stream, self.watches.clone()))),
+                // A refusal.
+                other => other,
+            };
         }
         answer
     }

@@ -76,7 +76,25 @@ pub struct Offer {
 pub fn media(headers: &HeaderMap) -> Media {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
     let essence = |clause: &str| clause.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    header.split(',').find_map(|clause| Media::of(&essence(clause))).unwrap_or_default()
+    // A failure has no other form than its own.
+    let plain = header.split(',').filter(|clause| !clause.split(';').any(|part| part.trim().starts_with("as=")));
+    plain.into_iter().find_map(|clause| Media::of(&essence(clause))).unwrap_or_default()
+}
+
+/// The 406 of metadata of one object where there are many, or the other way round; `kind` is that of one.
+pub fn wrong_number(headers: &HeaderMap, list: bool, kind: &str) -> Option<Status> {
+    let header = headers.get(ACCEPT)?.to_str().ok()?;
+    let asked = header.split(',').flat_map(|clause| clause.split(';')).find_map(|part| part.trim().strip_prefix("as="));
+    let message = match (asked?, list) {
+        ("PartialObjectMetadata", true) => {
+            format!("you requested PartialObjectMetadata, but the requested object is a list (*{kind}List)")
+        }
+        ("PartialObjectMetadataList", false) => {
+            format!("you requested PartialObjectMetadataList, but the requested object is not a list (*{kind})")
+        }
+        _ => return None,
+    };
+    Some(Status::new(406, Reason::NotAcceptable, message))
 }
 
 /// Picks the first acceptable clause.

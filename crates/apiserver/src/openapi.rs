@@ -12,7 +12,7 @@ use http::{HeaderMap, Response};
 use serde_json::{Value, json};
 
 use crate::body::Body;
-use crate::discovery::{etag, tagged, tagged_as};
+use crate::discovery::{etag, tagged_as};
 use crate::hub::Hub;
 use crate::instance::Instance;
 use crate::kind::Kind;
@@ -48,9 +48,7 @@ pub async fn answer(
     }
     let name = path.strip_prefix("/openapi/v3")?.trim_matches('/');
     if name.is_empty() {
-        let mut answer = tagged(index(instance, &definitions), "application/json", headers);
-        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        return Some(Ok(answer));
+        return Some(Ok(response(200, "text/plain; charset=utf-8", index(instance, &definitions))));
     }
     let Some(bytes) = document(instance, &definitions, name) else {
         return Some(Ok(response(404, "", Body::empty())));
@@ -62,7 +60,11 @@ pub async fn answer(
     if asked.is_some_and(|hash| hash != own) {
         let root = instance.id == atoll_meta::InstanceId::ROOT;
         let base = if root { String::new() } else { format!("/instances/{}", instance.name) };
-        return Some(Ok(moved(&format!("{base}/openapi/v3/{name}?hash={own}"))));
+        let mut answer = moved(&format!("{base}/openapi/v3/{name}?hash={own}"));
+        if let Ok(tag) = HeaderValue::from_str(&tag) {
+            answer.headers_mut().insert(http::header::ETAG, tag);
+        }
+        return Some(Ok(answer));
     }
     let mut answer = tagged_as(&tag, || bytes, "application/json", headers);
     let keep = if asked.is_some() { "public, immutable" } else { "no-cache, private" };

@@ -1,10 +1,13 @@
 //! The listening socket: TLS, HTTP/1.1 and HTTP/2, upgrades, graceful end.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +27,99 @@ pub enum ServerError {
 /// The certificate a client showed during the handshake; not yet verified against any authority.
 #[derive(Clone)]
 pub struct PeerCertificates(pub Arc<Vec<rustls_pki_types::CertificateDer<'static>>>);
+
+/// The connection a request came over. Cutting it ends what became of it, such as a terminal.
+#[derive(Clone, Default)]
+pub struct Line {
+    cut: CancellationToken,
+    over: CancellationToken,
+}
+
+impl Line {
+    /// Ends the connection at once.
+    pub fn cut(&self) {
+        self.cut.cancel();
+    }
+
+    /// Waits until the connection has ended.
+    pub async fn over(&self) {
+        self.over.cancelled().await;
+    }
+}
+
+/// A stream that can be cut from elsewhere.
+struct Cuttable<S> {
+    inner: S,
+    line: Line,
+    cut: std::pin::Pin<Box<tokio_util::sync::WaitForCancellationFutureOwned>>,
+}
+
+impl<S> Cuttable<S> {
+    fn new(inner: S, line: Line) -> Self {
+        let cut = Box::pin(line.cut.clone().cancelled_owned());
+        Self { inner, line, cut }
+    }
+
+    fn is_cut(&mut self, cx: &mut std::task::Context<'_>) -> std::io::Result<()> {
+        match self.cut.as_mut().poll(cx) {
+            Poll::Ready(()) => Err(std::io::ErrorKind::ConnectionAborted.into()),
+            Poll::Pending => Ok(()),
+        }
+    }
+}
+
+impl<S> Drop for Cuttable<S> {
+    fn drop(&mut self) {
+        self.line.over.cancel();
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Cuttable<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        self.is_cut(cx)?;
+        Pin::new(&mut self.inner).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Cuttable<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        if self.line.cut.is_cancelled() {
+            return Poll::Ready(Err(std::io::ErrorKind::ConnectionAborted.into()));
+        }
+        Pin::new(&mut self.inner).poll_write(cx, buffer)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+        buffers: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        if self.line.cut.is_cancelled() {
+            return Poll::Ready(Err(std::io::ErrorKind::ConnectionAborted.into()));
+        }
+        Pin::new(&mut self.inner).poll_write_vectored(cx, buffers)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
 
 /// A listening server.
 pub struct Server {
@@ -85,7 +181,9 @@ impl Server {
                     let owned = list.iter().map(|certificate| certificate.clone().into_owned()).collect();
                     PeerCertificates(Arc::new(owned))
                 });
-                serve(TokioIo::new(stream), service, certificates, peer, stop).await;
+                let line = Line::default();
+                let stream = TokioIo::new(Cuttable::new(stream, line.clone()));
+                serve(stream, service, certificates, (peer, line), stop).await;
             });
         }
         connections.close();
@@ -98,7 +196,7 @@ async fn serve<I, S>(
     io: I,
     service: S,
     certificates: Option<PeerCertificates>,
-    peer: SocketAddr,
+    (peer, line): (SocketAddr, Line),
     stop: CancellationToken,
 ) where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
@@ -116,6 +214,7 @@ async fn serve<I, S>(
             request.extensions_mut().insert(certificates.clone());
         }
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(line.clone());
         let mut service = service.clone();
         async move { service.call(request).await }
     });

@@ -16,7 +16,7 @@ use http_body_util::BodyExt as _;
 use crate::auth::{self, Attributes};
 use crate::body::{Body, BodyError};
 use crate::call::Call;
-use crate::extend::{Incoming, Visit};
+use crate::extend::{Asked, Incoming, Visit, Witness};
 use crate::hub::Hub;
 use crate::identity::Identity;
 use crate::instance::Instance;
@@ -119,6 +119,11 @@ async fn route(hub: Arc<Hub>, mut request: Request<Incoming>, seen: &mut Seen) -
     let pinned = query.fields().ok().and_then(|fields| fields.exact("metadata.name").map(ToOwned::to_owned));
     let info = RequestInfo::parse(request.method(), &path, query.flag("watch"), pinned.as_deref());
     seen.verb = Some(info.verb);
+    if let Some(Witness(told)) = request.extensions().get::<Witness>() {
+        let (instance, identity) = (instance.clone(), identity.clone());
+        // Asked again on the way to a member, it was told already.
+        let _ = told.set(Asked { instance, identity, info: info.clone(), path: path.clone() });
+    }
     match info.place {
         Place::Url => {
             authorize_url(&hub, &instance, &identity, info.verb, &path).await.map_err(Refusal::Denied)?;
@@ -283,7 +288,9 @@ async fn resource(
     }
     let _slot = if verb == Verb::Watch { None } else { Some(hub.enter(&instance)?) };
     let (parts, body) = request.into_parts();
-    let body = read_body(&hub, verb, body).await?;
+    let body = tokio::time::timeout(DEADLINE, read_body(&hub, verb, body))
+        .await
+        .map_err(|_| Status::timeout("the body did not arrive within the allotted time", 1))??;
     let call = Call {
         now: hub.now(),
         hub,

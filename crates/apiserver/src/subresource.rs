@@ -81,8 +81,8 @@ async fn bind(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
     let (binding, _) = crate::decode::parse(media, body)?;
     let node = binding["target"]["name"].as_str().unwrap_or_default().to_owned();
     if node.is_empty() {
-        let error = atoll_meta::FieldError::required(atoll_meta::FieldPath::new("target.name"), "");
-        return Err(Status::invalid("", "Binding", &call.target.name, &[error]));
+        // The original has no kinder word for it.
+        return Err(Status::new(500, atoll_meta::Reason::Unknown, "target.name: Required value"));
     }
     let now = call.timestamp();
     let conflict = |why: String| Status::conflict("", "pods/binding", &call.target.name, why);

@@ -3,9 +3,7 @@
 //! Background: an object all of whose owners are gone is deleted. Foreground: an owner waits for the
 //! dependents that block it. Orphan: dependents forget the owner, then it goes.
 
-use std::sync::Arc;
-
-use atoll_meta::{Head, InstanceId, Key, Owner, Status};
+use atoll_meta::{Head, Key, Owner, Status};
 use atoll_store::Snapshot;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -28,7 +26,7 @@ enum Standing {
 }
 
 /// Decides about an object whose owners may be gone.
-pub async fn check_dependent(hands: &Hands, key: &Key) -> Result<(), Status> {
+pub async fn check_dependent(hands: &Hands, owners: &Mutex<Owners>, key: &Key) -> Result<(), Status> {
     let snapshot = hands.snapshot().await?;
     let Some(entry) = snapshot.get(key.as_str()) else { return Ok(()) };
     let head = &entry.object.head;
@@ -46,8 +44,37 @@ pub async fn check_dependent(hands: &Hands, key: &Key) -> Result<(), Status> {
         }
         return Ok(());
     }
-    let policy = if any(Standing::Waiting) { "Foreground" } else { default_policy(head) };
-    hands.delete(key, &head.uid, policy).await
+    if !any(Standing::Waiting) {
+        return hands.delete(key, &head.uid, default_policy(head)).await;
+    }
+    let dependents = owners.lock().of(hands.instance.id, &head.uid);
+    let circle = dependents.iter().filter_map(|key| snapshot.get(key.as_str())).any(|other| waits(&other.object.head));
+    if circle {
+        // Who waits for one that waits for it would wait for ever.
+        unblock(hands, key, &entry.object.tree(entry.modified)).await?;
+    }
+    hands.delete(key, &head.uid, "Foreground").await
+}
+
+/// Whether an object is deleted after its dependents.
+fn waits(head: &Head) -> bool {
+    head.deleting && head.finalizers.iter().any(|finalizer| &**finalizer == FOREGROUND)
+}
+
+/// Lets the owners of an object go without it.
+async fn unblock(hands: &Hands, key: &Key, tree: &Value) -> Result<(), Status> {
+    let mut list = tree["metadata"]["ownerReferences"].clone();
+    let blocking =
+        list.as_array_mut().into_iter().flatten().filter(|reference| reference["blockOwnerDeletion"] == true);
+    let mut any = false;
+    for reference in blocking {
+        reference["blockOwnerDeletion"] = false.into();
+        any = true;
+    }
+    if !any {
+        return Ok(());
+    }
+    hands.merge(key, &json!({"metadata": {"ownerReferences": list, "uid": tree["metadata"]["uid"]}})).await
 }
 
 /// A policy the object's own deletion already asked for is kept.
@@ -75,9 +102,11 @@ fn stand(hands: &Hands, snapshot: &Snapshot, dependent: &Head, owner: &Owner) ->
     let key = Key::new(&kind.group, &kind.plural, namespace, &owner.name);
     match snapshot.get(key.as_str()) {
         Some(entry) if entry.object.head.uid == owner.uid => {
-            let head = &entry.object.head;
-            let waiting = head.deleting && head.finalizers.iter().any(|finalizer| &**finalizer == FOREGROUND);
-            if waiting { Standing::Waiting } else { Standing::Solid }
+            if waits(&entry.object.head) {
+                Standing::Waiting
+            } else {
+                Standing::Solid
+            }
         }
         _ => Standing::Absent,
     }
@@ -98,14 +127,14 @@ async fn forget(hands: &Hands, key: &Key, tree: &Value, uids: &[&str]) -> Result
 }
 
 /// Works on an owner that waits for the garbage collector.
-pub async fn finish_owner(hands: &Hands, owners: &Arc<Mutex<Owners>>, id: InstanceId, key: &Key) -> Result<(), Status> {
+pub async fn finish_owner(hands: &Hands, owners: &Mutex<Owners>, key: &Key) -> Result<(), Status> {
     let snapshot = hands.snapshot().await?;
     let Some(entry) = snapshot.get(key.as_str()) else { return Ok(()) };
     let head = &entry.object.head;
     if !head.deleting {
         return Ok(());
     }
-    let dependents = owners.lock().of(id, &head.uid);
+    let dependents = owners.lock().of(hands.instance.id, &head.uid);
     let has = |wanted: &str| head.finalizers.iter().any(|finalizer| &**finalizer == wanted);
     if has(ORPHAN) {
         for dependent in dependents {
@@ -124,7 +153,7 @@ pub async fn finish_owner(hands: &Hands, owners: &Arc<Mutex<Owners>>, id: Instan
         if other.object.head.owners.iter().any(|owner| owner.uid == head.uid && owner.blocks) {
             blocking += 1;
         }
-        check_dependent(hands, &dependent).await?;
+        check_dependent(hands, owners, &dependent).await?;
     }
     if blocking == 0 {
         drop_finalizer(hands, key, &entry.object.tree(entry.modified), FOREGROUND).await?;

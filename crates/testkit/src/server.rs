@@ -31,6 +31,8 @@ pub struct Options {
     pub engine: EngineChoice,
     /// How much history the store keeps.
     pub store: atoll_store::Options,
+    /// Makes `root` a simulated cluster: workload controllers, a scheduler and these nodes, if any.
+    pub sim: Option<atoll_sim::Spec>,
 }
 
 /// A running hub. It has its own threads, so that tests with and without a runtime can share it.
@@ -49,6 +51,7 @@ struct Running {
     service: ApiService,
     stop: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
+    sim: Option<atoll_sim::Sim>,
 }
 
 impl TestServer {
@@ -74,15 +77,16 @@ impl TestServer {
     fn run(&mut self) -> anyhow::Result<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let (engine, token, address) = (self.engine()?, self.token.clone(), self.address);
+        let sim = self.options.sim.clone();
         // A test may run on a runtime of its own, where waiting for another one is not allowed.
         let running = std::thread::spawn(move || {
-            let running = runtime.block_on(open(engine, &token, address));
+            let running = runtime.block_on(open(engine, &token, address, sim));
             running.map(|running| (runtime, running))
         });
         let (runtime, opened) = running.join().map_err(|_| anyhow::anyhow!("the server panicked while starting"))??;
         self.address = opened.address;
-        let Opened { hub, service, stop, serving, .. } = opened;
-        self.running = Some(Running { runtime, hub, service, stop, serving });
+        let Opened { hub, service, stop, serving, sim, .. } = opened;
+        self.running = Some(Running { runtime, hub, service, stop, serving, sim });
         self.write_kubeconfig()
     }
 
@@ -132,10 +136,7 @@ impl TestServer {
 
     /// A way to an instance with all rights, without a socket.
     pub fn endpoint(&self, instance: &str) -> Endpoint {
-        let identity = Identity::master("atoll:test");
-        Endpoint::in_process(self.service().clone(), instance, "atoll-test", move |extensions| {
-            extensions.insert(identity.clone());
-        })
+        endpoint(self.service(), instance, "atoll-test")
     }
 
     /// Makes an instance and adds it to the kubeconfig.
@@ -173,7 +174,7 @@ impl TestServer {
 
     /// Ends the server: watches are closed, the port is free, the data stays.
     pub fn stop(&mut self) {
-        let Some(Running { runtime, hub, service, stop, serving }) = self.running.take() else { return };
+        let Some(Running { runtime, hub, service, stop, serving, sim }) = self.running.take() else { return };
         let (sender, receiver) = std::sync::mpsc::channel();
         runtime.spawn(async move {
             stop.cancel();
@@ -182,7 +183,7 @@ impl TestServer {
             let _ = sender.send(());
         });
         let _ = receiver.recv_timeout(std::time::Duration::from_secs(30));
-        drop(service);
+        drop((service, sim));
         // Tasks hold the store open; they must be gone before somebody opens it again.
         let ended = std::thread::spawn(move || runtime.shutdown_timeout(std::time::Duration::from_secs(10)));
         let _ = ended.join();
@@ -220,9 +221,22 @@ struct Opened {
     stop: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
     address: SocketAddr,
+    sim: Option<atoll_sim::Sim>,
 }
 
-async fn open(engine: Arc<dyn Engine>, token: &str, address: SocketAddr) -> anyhow::Result<Opened> {
+fn endpoint(service: &ApiService, instance: &str, agent: &str) -> Endpoint {
+    let identity = Identity::master("atoll:test");
+    Endpoint::in_process(service.clone(), instance, agent, move |extensions| {
+        extensions.insert(identity.clone());
+    })
+}
+
+async fn open(
+    engine: Arc<dyn Engine>,
+    token: &str,
+    address: SocketAddr,
+    sim: Option<atoll_sim::Spec>,
+) -> anyhow::Result<Opened> {
     let certs = Arc::new(ServerCerts::default());
     let tls = Arc::new(atoll_pki::server_config(certs.clone(), &[b"h2", b"http/1.1"])?);
     let server = Server::bind(address, tls).await?;
@@ -235,11 +249,27 @@ async fn open(engine: Arc<dyn Engine>, token: &str, address: SocketAddr) -> anyh
         .map_err(|status| anyhow::anyhow!("{status}"))?;
     hub.set_url(&format!("https://{address}"));
     hub.root().set_features(atoll_apiserver::Features::member());
+    hub.add_admission(Arc::new(atoll_sim::ServiceAddresses::new(|_| true)));
     let names = ["localhost", "127.0.0.1", "kubernetes.default.svc"].map(San::new);
     certs.set(None, &hub.keys().own().serving.issue_server(&names, Validity::days(hub.now(), 2))?)?;
     let stop = CancellationToken::new();
     Background::start(hub.clone(), &hub.keys().own().serving.cert_pem(), stop.clone());
     let service = ApiService::new(hub.clone());
     let serving = tokio::spawn(server.run(service.clone(), stop.clone()));
-    Ok(Opened { hub, service, stop, serving, address })
+    let sim = match sim {
+        Some(spec) => Some(simulate(&hub, &service, spec, stop.clone()).await?),
+        None => None,
+    };
+    Ok(Opened { hub, service, stop, serving, address, sim })
+}
+
+async fn simulate(
+    hub: &Arc<Hub>,
+    service: &ApiService,
+    spec: atoll_sim::Spec,
+    stop: CancellationToken,
+) -> anyhow::Result<atoll_sim::Sim> {
+    atoll_sim::install(hub);
+    let endpoint = endpoint(service, "root", "kube-controller-manager");
+    atoll_sim::Sim::start(hub.clone(), endpoint, "root", spec, stop).await.map_err(|status| anyhow::anyhow!("{status}"))
 }

@@ -43,17 +43,13 @@ fn stamp(review: &Review<'_>, object: &mut Value) {
 /// Approval comes through its own endpoint, certificates and failures through `status`; the request never changes.
 fn keep(subresource: &str, object: &mut Value, old: &Value, now: &str) {
     object["spec"] = old["spec"].clone();
-    let approval = |condition: &&Value| condition["type"] == "Approved" || condition["type"] == "Denied";
     let conditions = |tree: &Value| tree["status"]["conditions"].as_array().cloned().unwrap_or_default();
     match subresource {
         "" => set_status(object, old["status"].clone()),
         "approval" => {
-            let given = conditions(object);
-            let mut kept: Vec<Value> =
-                conditions(old).iter().filter(|condition| !approval(condition)).cloned().collect();
-            kept.extend(given.iter().filter(approval).cloned().map(|condition| dated(condition, now)));
+            let given = conditions(object).into_iter().map(|condition| dated(condition, now)).collect();
             let mut status = old["status"].as_object().cloned().unwrap_or_default();
-            put(&mut status, "conditions", kept);
+            put(&mut status, "conditions", given);
             set_status(object, status.into());
         }
         // What `status` may not change is refused, not dropped: see `check_approval`.
@@ -116,6 +112,12 @@ pub async fn check(review: &Review<'_>, object: &mut Value) -> Result<(), Status
 fn check_certificate(review: &Review<'_>, object: &Value) -> Result<(), Status> {
     let text = vault::text(&object["status"]["certificate"]).unwrap_or_default();
     let given = object["status"]["certificate"].as_str().is_some_and(|given| !given.is_empty());
+    let before = review.old.and_then(|old| old["status"]["certificate"].as_str()).unwrap_or_default();
+    if !before.is_empty() && object["status"]["certificate"] != before {
+        let why = "updates may not modify existing certificate content";
+        let error = FieldError::forbidden(FieldPath::new("status.certificate"), why);
+        return Err(review.call.kind.invalid(&review.name, &[error]));
+    }
     if !given || atoll_pki::validity_of(&text).is_ok() {
         return Ok(());
     }
@@ -141,16 +143,16 @@ fn check_subject(review: &Review<'_>, object: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// An approval or denial stays, and there is only one of them.
+/// An approval, denial or failure stays, and a request is not both approved and denied.
 fn check_approval(review: &Review<'_>, object: &Value) -> Result<(), Status> {
     let has = |tree: &Value, kind: &str| {
         tree["status"]["conditions"].as_array().into_iter().flatten().any(|condition| condition["type"] == kind)
     };
     let path = FieldPath::new("status.conditions");
     let invalid = |error: FieldError| Err(review.call.kind.invalid(&review.name, &[error]));
-    for kind in ["Approved", "Denied"] {
+    for kind in ["Approved", "Denied", "Failed"] {
         let before = review.old.is_some_and(|old| has(old, kind));
-        if review.subresource == "status" && !before && has(object, kind) {
+        if review.subresource == "status" && kind != "Failed" && !before && has(object, kind) {
             return invalid(FieldError::forbidden(path, format!("updates may not add a condition of type {kind:?}")));
         }
         if before && !has(object, kind) {

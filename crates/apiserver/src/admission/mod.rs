@@ -19,6 +19,7 @@ mod namespace;
 mod pod;
 mod priority;
 mod quota;
+mod runtime_class;
 mod service_account;
 mod tolerations;
 
@@ -86,6 +87,7 @@ impl Call {
         if features.priority {
             priority::mutate(review, object).await?;
         }
+        runtime_class::mutate(review, object).await?;
         if features.tolerations {
             tolerations::mutate(review, object);
         }

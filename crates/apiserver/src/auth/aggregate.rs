@@ -57,7 +57,8 @@ fn union(roles: &[Value], order: &[usize], own: usize, selectors: &[LabelSelecto
             }
         }
     }
-    rules.into()
+    // Nothing at all, as the original has it.
+    if rules.is_empty() { Value::Null } else { rules.into() }
 }
 
 fn matches(selector: &LabelSelector, role: &Value) -> bool {

@@ -202,7 +202,7 @@ impl Roles {
             if let Some((binding, rules)) = bound(snapshot, entry, &mut parsed) {
                 let (name, role) = (&entry.object.head.name, &binding.role_ref);
                 let source = format!("ClusterRoleBinding \"{name}\" of {} \"{}\"", role.kind, role.name);
-                grant(&mut roles.everywhere, binding, &Grant { rules, source: source.into() });
+                grant(&mut roles.everywhere, binding, "", &Grant { rules, source: source.into() });
             }
         }
         let namespaced = format!("rolebindings.{GROUP}/");
@@ -212,7 +212,7 @@ impl Roles {
                 let (head, role) = (&entry.object.head, &binding.role_ref);
                 let source =
                     format!("RoleBinding \"{}/{}\" of {} \"{}\"", head.name, head.namespace, role.kind, role.name);
-                grant(grants, binding, &Grant { rules, source: source.into() });
+                grant(grants, binding, &entry.object.head.namespace, &Grant { rules, source: source.into() });
             }
         }
         roles
@@ -256,13 +256,15 @@ fn bound(
     Some((binding, rules))
 }
 
-fn grant(grants: &mut Grants, binding: Binding, given: &Grant) {
+/// Hands out what a binding grants; `home` is its namespace, where accounts live that name none.
+fn grant(grants: &mut Grants, binding: Binding, home: &str, given: &Grant) {
     for subject in binding.subjects {
         let (map, name) = match subject.kind.as_str() {
             "User" => (&mut grants.users, subject.name),
             "Group" => (&mut grants.groups, subject.name),
             "ServiceAccount" => {
-                (&mut grants.users, format!("system:serviceaccount:{}:{}", subject.namespace, subject.name))
+                let namespace = if subject.namespace.is_empty() { home } else { &subject.namespace };
+                (&mut grants.users, format!("system:serviceaccount:{namespace}:{}", subject.name))
             }
             _ => continue,
         };

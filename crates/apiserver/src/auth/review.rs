@@ -21,12 +21,13 @@ pub fn is_review(kind: &Kind) -> bool {
 /// Answers a review.
 pub async fn review(call: &Call, verb: Verb, body: &[u8]) -> Result<Response<Body>, Status> {
     if verb != Verb::Create || !call.target.name.is_empty() {
-        return Err(Status::method_not_allowed(&call.kind.group, &call.kind.plural, verb.as_str()));
+        return Err(crate::service::unknown_method());
     }
     // A review has no other forms: a table of it means nothing.
     let accept = negotiate::accept(&call.headers, Offer { protobuf: true, list: false, watch: false, forms: false })?;
     call.query.dry_run()?;
     let mut object = call.decode(body)?;
+    describe(call, &mut object)?;
     let status = match &*call.kind.kind {
         "TokenReview" => token_review(call, &mut object).await?,
         "SelfSubjectReview" => json!({"userInfo": user_info(&call.identity)}),
@@ -41,12 +42,26 @@ pub async fn review(call: &Call, verb: Verb, body: &[u8]) -> Result<Response<Bod
         _ => return Err(Status::method_not_allowed(&call.kind.group, &call.kind.plural, "create")),
     };
     object["status"] = status;
-    if !object["metadata"].is_object() {
-        object["metadata"] = json!({});
-    }
     let mut answer = crate::respond::tree(201, accept.media, &object)?;
     call.add_warnings(&mut answer);
     Ok(answer)
+}
+
+/// The metadata of a review: what one would have if it were stored.
+fn describe(call: &Call, object: &mut Value) -> Result<(), Status> {
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    match &*call.kind.kind {
+        "SelfSubjectReview" => object["metadata"]["creationTimestamp"] = call.timestamp().into(),
+        kind => {
+            if kind == "LocalSubjectAccessReview" {
+                object["metadata"]["namespace"] = call.target.namespace.clone().into();
+            }
+            call.track(None, object, "")?;
+        }
+    }
+    Ok(())
 }
 
 async fn token_review(call: &Call, object: &mut Value) -> Result<Value, Status> {

@@ -27,6 +27,9 @@ pub async fn token(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
         Value::Null => (None, None),
         reference => bind(call, reference).await?,
     };
+    request["metadata"] = json!({});
+    request["spec"]["expirationSeconds"] = seconds.into();
+    let managed = managers(call, &request)?;
     let authority = call.hub.authority(&call.instance).await?;
     let mut audiences: Vec<String> = request["spec"]["audiences"]
         .as_array()
@@ -53,9 +56,12 @@ pub async fn token(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
         if dry_run { String::new() } else { authority.signer().sign(&claims, call.now).map_err(Status::internal)? };
     request["metadata"] = json!({
         "name": call.target.name, "namespace": call.target.namespace, "creationTimestamp": call.timestamp(),
+        "uid": uuid::Uuid::new_v4().to_string(),
     });
+    if let Some(managed) = managed {
+        request["metadata"]["managedFields"] = managed;
+    }
     request["spec"]["audiences"] = audiences.into();
-    request["spec"]["expirationSeconds"] = seconds.into();
     if request["spec"].get("boundObjectRef").is_none() {
         request["spec"]["boundObjectRef"] = Value::Null;
     }
@@ -63,6 +69,27 @@ pub async fn token(call: &Call, body: &[u8]) -> Result<Response<Body>, Status> {
     let mut answer = crate::respond::tree(201, accept.media, &request)?;
     call.add_warnings(&mut answer);
     Ok(answer)
+}
+
+/// Who is recorded to have asked for what.
+fn managers(call: &Call, request: &Value) -> Result<Option<Value>, Status> {
+    let types = atoll_builtin::types();
+    let schema = types.get("io.k8s.api.authentication.v1.TokenRequest");
+    let mut request = request.clone(); // the answer has other metadata
+    if let Some(spec) = request["spec"].as_object_mut() {
+        spec.retain(|_, value| !value.is_null());
+    }
+    let tracked = atoll_patch::managed::Request {
+        manager: &call.manager()?,
+        api_version: "authentication.k8s.io/v1",
+        subresource: "token",
+        now: &call.timestamp(),
+        schema: schema.map(|schema| atoll_schema::Typed::new(types, schema)),
+        reset: &[],
+        versions: &|_| true,
+    };
+    atoll_patch::managed::update(&tracked, None, &mut request);
+    Ok(request["metadata"].get_mut("managedFields").map(Value::take))
 }
 
 fn decode(call: &Call, body: &[u8]) -> Result<Value, Status> {

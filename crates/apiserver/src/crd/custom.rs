@@ -30,6 +30,8 @@ pub struct ScalePaths {
 /// One version of a custom kind.
 pub struct Custom {
     compiled: Option<Arc<Compiled>>,
+    /// The schema of the version objects are stored in, if that is another one.
+    stored: Option<Arc<Compiled>>,
     columns: Vec<Column>,
     selectable: Vec<(String, JsonPath)>,
     scale: Option<ScalePaths>,
@@ -60,6 +62,7 @@ impl Custom {
         let scale = &version["subresources"]["scale"];
         Self {
             compiled,
+            stored: None,
             columns: columns(version),
             selectable: selectable(version),
             scale: scale.is_object().then(|| ScalePaths {
@@ -72,6 +75,13 @@ impl Custom {
             definition: text(&definition["metadata"]["name"]),
             since,
         }
+    }
+
+    /// With the schema of the version objects are stored in, whose defaults they get too.
+    #[must_use]
+    pub fn stored_as(mut self, stored: Option<Arc<Compiled>>) -> Self {
+        self.stored = stored;
+        self
     }
 
     /// The walker over its schema.
@@ -102,9 +112,22 @@ impl Custom {
         }
     }
 
+    /// Fills in the defaults of the version objects are stored in; nobody owns what only they set.
+    pub fn default_stored(&self, object: &mut Value) {
+        if let Some(stored) = &self.stored {
+            atoll_schema::apply_defaults(object, stored.schema());
+        }
+    }
+
     /// Checks an object against schema and rules.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        self.compiled.as_ref().map(|compiled| compiled.validate(new, old)).unwrap_or_default()
+        let mut errors = self.compiled.as_ref().map(|compiled| compiled.validate(new, old)).unwrap_or_default();
+        if let Some(error) = self.scale.as_ref().and_then(|scale| replicas_error(new, &scale.spec)) {
+            // Before the note that rules were not looked at.
+            let skipped = errors.last().is_some_and(|last| last.path.as_str().is_empty());
+            errors.insert(errors.len() - usize::from(skipped), error);
+        }
+        errors
     }
 
     /// Whether a field selector may use this field.
@@ -152,6 +175,40 @@ impl Custom {
             cells.push(age(&object["metadata"]["creationTimestamp"], now));
         }
         cells
+    }
+}
+
+/// What is wrong with the number of replicas that the scale subresource shows.
+fn replicas_error(object: &Value, path: &str) -> Option<FieldError> {
+    let parts: Vec<&str> = path.split('.').filter(|part| !part.is_empty()).collect();
+    let fault = |value: i64, why: String| Some(FieldError::invalid(atoll_meta::FieldPath::new(path), value, why));
+    let kind = |value: &Value| match value {
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+        Value::Null => "<nil>",
+    };
+    let mut value = object;
+    for (at, part) in parts.iter().enumerate() {
+        let Value::Object(map) = value else {
+            let here = parts[..=at].iter().map(|part| format!(".{part}")).collect::<String>();
+            let (shown, kind) = (text(value), kind(value));
+            let why =
+                format!("{here} accessor error: {shown} is of the type {kind}, expected map[string]interface{{}}");
+            return fault(0, why);
+        };
+        value = map.get(*part)?;
+    }
+    match value.as_i64() {
+        Some(number) if number < 0 => fault(number, "should be a non-negative integer".to_owned()),
+        Some(_) => None,
+        None => {
+            let why = format!("{path} accessor error: {} is of the type {}, expected int64", text(value), kind(value));
+            fault(0, why)
+        }
     }
 }
 

@@ -97,6 +97,12 @@ fn kind_of(hub: &Hub, definition: &Value, version: &Value, storage: &str, since:
         Some(schema) => Some(hub.interner.compile(schema, &atoll_meta::FieldPath::root()).ok()?),
         None => None,
     };
+    // Objects get the defaults of the version they are stored in, too.
+    let of_storage = spec["versions"].as_array().into_iter().flatten().find(|own| own["name"] == storage);
+    let stored = of_storage
+        .filter(|_| storage != name)
+        .and_then(|own| own["schema"].get("openAPIV3Schema"))
+        .and_then(|schema| hub.interner.compile(schema, &atoll_meta::FieldPath::root()).ok());
     let boxed = |value: &Value| -> Vec<Box<str>> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(Into::into).collect()
     };
@@ -135,6 +141,6 @@ fn kind_of(hub: &Hub, definition: &Value, version: &Value, storage: &str, since:
         storage_group: group.into(),
         storage_version: storage.into(),
         prefix: prefix(group, name, kind),
-        source: Source::Custom(Arc::new(Custom::new(definition, version, compiled, since))),
+        source: Source::Custom(Arc::new(Custom::new(definition, version, compiled, since).stored_as(stored))),
     })
 }

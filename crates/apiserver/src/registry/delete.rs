@@ -57,7 +57,10 @@ impl DeleteOptions {
         let media = negotiate::content(&call.headers)?;
         let (tree, _) = crate::decode::parse(media, body)?;
         if let Some(kind) = tree["kind"].as_str().filter(|kind| !kind.is_empty() && *kind != "DeleteOptions") {
-            return Err(Status::bad_request(format!("decoded object cannot be converted to DeleteOptions: {kind}")));
+            let version = tree["apiVersion"].as_str().unwrap_or_default();
+            return Err(Status::bad_request(format!(
+                "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            )));
         }
         let mut options: Self = serde_json::from_value(tree).map_err(|error| Status::bad_request(error.to_string()))?;
         options.dry_run.extend(call.query.all("dryRun").map(ToOwned::to_owned));

@@ -3,14 +3,12 @@
 use atoll_meta::selector::{FieldSelector, LabelSelector};
 use atoll_meta::{Object, Reason, Revision, Status};
 use atoll_store::{Entry, Snapshot, StoreError};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use futures::stream;
 use http::Response;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::cursor::Cursor;
 use crate::body::Body;
 use crate::call::Call;
 use crate::instance::store_status;
@@ -22,16 +20,6 @@ use crate::table;
 
 /// Size of the pieces in which a long list is sent.
 const PIECE: usize = 64 * 1024;
-
-/// Where a paged list goes on.
-#[derive(Serialize, Deserialize)]
-struct Continue {
-    v: String,
-    /// Revision of the list; -1 to go on with the newest state.
-    rv: i64,
-    /// Last key of the page before, without the resource prefix.
-    start: String,
-}
 
 /// Which objects of a collection are wanted.
 pub struct Filter {
@@ -117,10 +105,10 @@ impl Call {
                 page.push(entry.clone());
             }
         }
-        let mut metadata = json!({"resourceVersion": snapshot.revision.to_string()});
+        let mut metadata = self.list_metadata(&snapshot, accept.form);
         if let (Some(start), true) = (token, remaining > 0) {
             let rv = i64::try_from(snapshot.revision.0).unwrap_or(i64::MAX);
-            metadata["continue"] = encode_token(rv, &start).into();
+            metadata["continue"] = Cursor::new(rv, &start).encode().into();
             if filter.is_everything() {
                 metadata["remainingItemCount"] = remaining.into();
             }
@@ -170,7 +158,7 @@ impl Call {
         if revision.is_some_and(|revision| revision.0 > 0) {
             return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
         }
-        let parsed = decode_token(token)?;
+        let parsed = Cursor::decode(token)?;
         if parsed.rv < 0 {
             return Ok((self.hub.snapshot(&self.instance).await?, Some(parsed.start)));
         }
@@ -183,7 +171,7 @@ impl Call {
                     Reason::Expired,
                     "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
                 );
-                status.continue_token = Some(encode_token(-1, &parsed.start));
+                status.continue_token = Some(Cursor::new(-1, &parsed.start).encode());
                 Err(status)
             }
             Err(StoreError::Future { .. }) => {
@@ -226,6 +214,15 @@ impl Call {
         respond::tree(200, accept.media, &list)
     }
 
+    /// Metadata of a list; lists of custom kinds always say where they go on.
+    fn list_metadata(&self, snapshot: &Snapshot, form: Form) -> Value {
+        let mut metadata = json!({"resourceVersion": snapshot.revision.to_string()});
+        if self.kind.custom().is_some() && form == Form::Object {
+            metadata["continue"] = "".into();
+        }
+        metadata
+    }
+
     fn list_head(&self, metadata: &Value) -> Vec<u8> {
         format!(
             "{{\"kind\":{:?},\"apiVersion\":{:?},\"metadata\":{metadata},\"items\":[",
@@ -246,7 +243,7 @@ impl Call {
 
     /// A whole list in pieces, so that a long one costs one piece of memory. The snapshot keeps it consistent.
     fn stream_list(&self, snapshot: Snapshot, filter: Filter) -> Response<Body> {
-        let mut head = Some(self.list_head(&json!({"resourceVersion": snapshot.revision.to_string()})));
+        let mut head = Some(self.list_head(&self.list_metadata(&snapshot, Form::Object)));
         let call = self.fork();
         let prefix = self.prefix();
         let mut after: Option<String> = None;
@@ -281,29 +278,4 @@ impl Call {
         });
         response(200, Media::Json.content_type(), Body::stream(stream::iter(pieces)))
     }
-}
-
-fn encode_token(rv: i64, start: &str) -> String {
-    let token = Continue { v: "meta.k8s.io/v1".into(), rv, start: start.to_owned() };
-    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
-}
-
-fn decode_token(text: &str) -> Result<Continue, Status> {
-    let invalid =
-        |why: String| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| invalid(error.to_string()))?;
-    let token: Continue = serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
-    if token.v != "meta.k8s.io/v1" {
-        return Err(invalid(format!("server does not recognize this encoded version {:?}", token.v)));
-    }
-    if token.rv == 0 {
-        return Err(invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)".into()));
-    }
-    if token.start.is_empty() {
-        return Err(invalid("encoded start key empty (version meta.k8s.io/v1)".into()));
-    }
-    if token.start.split('/').any(|part| part == ".." || part == ".") {
-        return Err(invalid(format!("key not under requested prefix: {:?}", token.start)));
-    }
-    Ok(token)
 }

@@ -3,7 +3,9 @@
 //! `create`, `update`, `patch` and `delete` prepare an object; `write` is the one way from there
 //! into the store. `get`, `list` and `watch` read.
 
+mod apply;
 mod create;
+mod cursor;
 mod delete;
 mod get;
 mod list;

@@ -78,6 +78,11 @@ impl Call {
     /// Changes the scale by PUT (`patch` is `None`) or PATCH.
     pub async fn set_scale(&self, body: &[u8], patching: bool) -> Result<Response<Body>, Status> {
         let dry_run = self.query.dry_run()?;
+        if patching && self.is_apply() {
+            let stored = self.apply_scale(body, &self.scale_paths()?.spec, dry_run).await?;
+            let scale = self.scale_of(&self.kind.tree(&stored.entry, stored.revision))?;
+            return crate::respond::tree(200, self.accept(false)?.media, &scale);
+        }
         let media = if patching { crate::negotiate::Media::Json } else { crate::negotiate::content(&self.headers)? };
         let (given, _) = crate::decode::parse(media, body)?;
         let paths = self.scale_paths()?;
@@ -126,7 +131,8 @@ fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
     path.split('.').filter(|part| !part.is_empty()).fold(object, |value, part| &value[part])
 }
 
-fn set(object: &mut Value, path: &str, value: Value) {
+/// Puts a value where a path leads.
+pub(super) fn set(object: &mut Value, path: &str, value: Value) {
     let mut place = object;
     for part in path.split('.').filter(|part| !part.is_empty()) {
         if !place.is_object() {

@@ -45,11 +45,13 @@ struct Watcher {
     last_sent: Revision,
     first_table: bool,
     finished: bool,
+    _place: crate::limit::Entered,
 }
 
 impl Call {
     /// Watches the collection.
     pub async fn watch(&self) -> Result<Response<Body>, Status> {
+        let place = self.hub.enter_watch(&self.instance)?;
         let accept = self.accept_watch()?;
         self.query.check_watch()?;
         let filter = self.filter()?;
@@ -107,6 +109,7 @@ impl Call {
             last_sent: after,
             first_table: true,
             finished: false,
+            _place: place,
         };
         let buffers = stream::unfold(watcher, |mut watcher| async move {
             let bytes = watcher.next().await?;

@@ -188,11 +188,18 @@ impl Call {
         }
         match self.kind.custom() {
             None => strategy::prepare_create(&self.strategy(&now), object),
-            Some(_) if self.kind.has_status() => drop(object.as_object_mut().and_then(|map| map.remove("status"))),
-            Some(_) => {}
+            Some(custom) => {
+                if self.kind.has_status() {
+                    drop(object.as_object_mut().and_then(|map| map.remove("status")));
+                }
+                custom.default_stored(object);
+            }
         }
         let review = self.review(Operation::Create, "", None, dry_run, meta_text(object, "name").to_owned());
         self.admit(&review, object).await?;
+        if (&*self.kind.group, &*self.kind.kind) == ("", "Pod") {
+            strategy::classify_pod(object);
+        }
         put_managed(object, managed);
         self.warn_of_finalizers(object);
         let errors = self.validate_create(object, &now);
@@ -213,11 +220,11 @@ impl Call {
     }
 
     /// Records which manager set which fields.
-    fn track(&self, live: Option<&Value>, object: &mut Value, sub: &str) -> Result<(), Status> {
+    pub fn track(&self, live: Option<&Value>, object: &mut Value, sub: &str) -> Result<(), Status> {
         let manager = self.manager()?;
         let now = self.timestamp();
-        // Ownership is kept in the version of the request, unless the tree is in another shape already.
-        let api_version = if self.kind.converts() { self.kind.storage_api_version() } else { self.kind.api_version() };
+        // Ownership is kept in the version of the request.
+        let api_version = self.kind.api_version();
         let reset = self.reset_fields(sub);
         let request = managed::Request {
             manager: &manager,
@@ -228,8 +235,33 @@ impl Call {
             reset,
             versions: &|_| true,
         };
-        managed::update(&request, live, object);
+        if !self.kind.converts() && &*self.kind.kind != "Event" {
+            managed::update(&request, live, object);
+            return Ok(());
+        }
+        let live = live.map(|live| self.tracked_form(live));
+        let mut shown = self.tracked_form(object);
+        managed::update(&request, live.as_ref(), &mut shown);
+        let managed = shown["metadata"].get_mut("managedFields").map(Value::take);
+        put_managed(object, managed);
         Ok(())
+    }
+
+    /// A stored tree in the version of the request, without what nobody set.
+    fn tracked_form(&self, tree: &Value) -> Value {
+        let mut tree = tree.clone(); // what is stored keeps its form
+        if self.kind.converts() {
+            tree = crate::convert::to(&self.kind, tree);
+        }
+        if let (Some(map), "Event") = (tree.as_object_mut(), &*self.kind.kind) {
+            let converted = self.kind.converts();
+            map.retain(|key, value| match value {
+                Value::Null => !converted && key != "eventTime",
+                Value::Object(inner) => !converted || !inner.is_empty(),
+                _ => true,
+            });
+        }
+        tree
     }
 
     /// Fields that cannot be owned through an endpoint, because it ignores them.
@@ -302,8 +334,8 @@ impl Call {
         self.check_preconditions(entry, &mut new)?;
         keep_system_metadata(&mut new, &old);
         let now = self.timestamp();
-        // Bindings and namespace finalizers have no manager.
-        if !applied && !matches!(sub, "binding" | "finalize") {
+        // Bindings have no manager.
+        if !applied && sub != "binding" {
             self.track(Some(&old), &mut new, sub).map_err(Lost::Failed)?;
         }
         let managed = new["metadata"].get("managedFields").cloned();
@@ -344,6 +376,7 @@ impl Call {
     /// Stored custom objects may predate a default; readers and comparisons see it filled in.
     fn default_custom(&self, old: &mut Value) {
         if let Some(custom) = self.kind.custom() {
+            custom.default_stored(old);
             custom.default(old);
         }
     }
@@ -380,13 +413,8 @@ impl Call {
         match (self.kind.custom(), sub) {
             (None, "status") => strategy::prepare_status(&self.strategy(now), new, old),
             (None, "") => strategy::prepare_update(&self.strategy(now), new, old),
-            (None, "ephemeralcontainers") => {
-                let given = new["spec"].get("ephemeralContainers").cloned();
-                let metadata = new["metadata"].take();
-                *new = old.clone(); // nothing else changes here
-                new["metadata"] = metadata;
-                put(&mut new["spec"], "ephemeralContainers", given);
-            }
+            (None, "ephemeralcontainers") => strategy::prepare_ephemeral(new, old),
+            (None, "resize") => strategy::prepare_resize(new, old),
             (None, _) => {}
             (Some(_), "status") => {
                 let status = new.get("status").cloned();
@@ -397,8 +425,12 @@ impl Call {
                     metadata(new).insert("managedFields".into(), managed);
                 }
             }
-            (Some(_), _) if self.kind.has_status() => put(new, "status", old.get("status").cloned()),
-            (Some(_), _) => {}
+            (Some(custom), _) => {
+                if self.kind.has_status() {
+                    put(new, "status", old.get("status").cloned());
+                }
+                custom.default_stored(new);
+            }
         }
     }
 
@@ -423,12 +455,16 @@ impl Call {
 
     fn validate_change(&self, new: &Value, old: &Value, sub: &str, now: &str) -> Vec<FieldError> {
         let mut errors = strategy::validate_metadata_update(&new["metadata"], &old["metadata"]);
+        // The original looks twice, and says so in the causes.
+        errors.extend(errors.clone());
         match (self.kind.custom(), sub) {
             (None, "status") => errors.extend(strategy::validate_status(&self.strategy(now), new, old)),
             // A binding sets the one field that no other update may change.
             (None, "binding") => {}
-            (None, "ephemeralcontainers") => errors.extend(removed_containers(new, old)),
+            (None, "ephemeralcontainers") => errors.extend(strategy::validate_ephemeral(new, old)),
+            (None, "resize") => errors.extend(strategy::validate_resize(new, old)),
             (None, _) => errors.extend(strategy::validate_update(&self.strategy(now), new, old)),
+            (Some(custom), "status") => errors.extend(custom.validate(new, Some(old)).into_iter().map(of_status)),
             (Some(custom), _) => errors.extend(custom.validate(new, Some(old))),
         }
         errors
@@ -459,6 +495,7 @@ impl Call {
 
     /// Commits and lets the server react to changes of its own objects.
     pub(super) async fn commit(&self, writes: Vec<Write>) -> Result<Revision, CommitError> {
+        self.check_room(&writes).await.map_err(CommitError::Failed)?;
         match self.hub.engine.commit(self.instance.id, writes).await {
             Ok(commit) => {
                 crate::crd::committed(self).await;
@@ -478,16 +515,12 @@ pub(super) enum CommitError {
     Failed(Status),
 }
 
-/// Ephemeral containers come and stay.
-fn removed_containers(new: &Value, old: &Value) -> Option<FieldError> {
-    let names = |tree: &Value| -> Vec<String> {
-        let list = tree["spec"]["ephemeralContainers"].as_array().into_iter().flatten();
-        list.filter_map(|own| own["name"].as_str()).map(ToOwned::to_owned).collect()
-    };
-    let kept = names(new);
-    let gone = names(old).into_iter().find(|name| !kept.contains(name))?;
-    let why = format!("existing ephemeral containers {gone:?} may not be removed\n");
-    Some(FieldError::forbidden(FieldPath::new("spec.ephemeralContainers"), why))
+/// A complaint about a status alone names fields from there.
+fn of_status(mut error: FieldError) -> FieldError {
+    if let Some(rest) = error.detail.strip_prefix("status.") {
+        error.detail = rest.to_owned();
+    }
+    error
 }
 
 /// Puts recorded ownership back after parts that rebuild an object.

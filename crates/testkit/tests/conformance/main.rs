@@ -2,14 +2,14 @@
 //!
 //! `table.yaml` lists every test that needs no nodes (tier A) or only controllers (tier B), with what
 //! comes of it here and why. All that are said to pass are run and must pass; the table is part of
-//! `docs/compatibility.md`.
+//! `docs/conformance.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use atoll_testkit::{TestServer, peers};
+use atoll_testkit::{Options, TestServer, peers};
 use serde::Deserialize;
 
 /// Test programs that run side by side, each against a server of its own.
@@ -32,6 +32,12 @@ struct Entry {
 fn table() -> Vec<Entry> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/table.yaml");
     serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// A simulated cluster: some tests of controllers count the nodes before they start.
+fn server() -> TestServer {
+    let sim = Some(atoll_sim::Spec::with_nodes(2));
+    TestServer::start(Options { sim, ..Options::default() }).unwrap()
 }
 
 /// Runs tests by name and says which passed.
@@ -98,7 +104,7 @@ fn the_tests_that_should_pass_do() {
             .filter(|names| !names.is_empty())
             .map(|names| {
                 let (program, kubectl) = (&program, &kubectl);
-                scope.spawn(move || run(program, kubectl, &TestServer::memory().unwrap(), names))
+                scope.spawn(move || run(program, kubectl, &server(), names))
             })
             .collect();
         running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
@@ -127,5 +133,5 @@ fn the_table_is_in_the_docs() {
             out.push_str(&format!("| {name} | {result} |\n"));
         }
     }
-    peers::keep_section("docs/compatibility.md", "conformance", &out);
+    peers::keep_section("docs/conformance.md", "conformance", &out);
 }
