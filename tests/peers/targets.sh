@@ -32,6 +32,8 @@ targets() {
 		karmada-agent                 karmada      github.com/karmada-io/karmada/cmd/agent
 		helm4                         helm4        helm.sh/helm/v4/cmd/helm
 		operator                      ../operator  .
+		python                        ../python    .
+		reflector                     ../reflector .
 	T
 }
 

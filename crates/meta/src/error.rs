@@ -142,7 +142,8 @@ impl Status {
 
     /// 403 with Kubernetes' prefix `plural.group "name" is forbidden: `.
     pub fn forbidden(group: &str, resource: &str, name: &str, why: impl AsRef<str>) -> Self {
-        let what = qualified(group, resource);
+        // The name of the resource stands without its part.
+        let what = qualified(group, resource.split('/').next().unwrap_or(resource));
         let why = why.as_ref();
         let message = if name.is_empty() {
             format!("{what} is forbidden: {why}")

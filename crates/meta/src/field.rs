@@ -127,6 +127,11 @@ impl FieldError {
         Self { path, kind: FieldErrorKind::Invalid, value: Some(value.into()), detail: detail.into() }
     }
 
+    /// A complaint about a value that is shown in words of its own, such as a whole structure.
+    pub fn shown(path: FieldPath, kind: FieldErrorKind, shown: &str, detail: &str) -> Self {
+        Self { path, kind, value: None, detail: format!("{shown}: {detail}") }
+    }
+
     /// A value has the wrong JSON type.
     pub fn wrong_type(path: FieldPath, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self { path, kind: FieldErrorKind::TypeInvalid, value: Some(value.into()), detail: detail.into() }
@@ -193,9 +198,39 @@ impl FieldError {
 fn show(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
-        Value::String(text) => format!("{text:?}"),
+        Value::String(text) => quote(text),
         other => other.to_string(),
     }
+}
+
+/// A text in quotes, with the escapes users of Kubernetes know.
+pub fn quote(text: &str) -> String {
+    use fmt::Write as _;
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        // Writing to a string cannot fail.
+        let _ = match c {
+            '"' => out.write_str("\\\""),
+            '\\' => out.write_str("\\\\"),
+            '\u{7}' => out.write_str("\\a"),
+            '\u{8}' => out.write_str("\\b"),
+            '\u{c}' => out.write_str("\\f"),
+            '\n' => out.write_str("\\n"),
+            '\r' => out.write_str("\\r"),
+            '\t' => out.write_str("\\t"),
+            '\u{b}' => out.write_str("\\v"),
+            c if u32::from(c) < 0x20 || c == '\u{7f}' => write!(out, "\\x{:02x}", u32::from(c)),
+            c if c.is_control()
+                || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{feff}') =>
+            {
+                write!(out, "\\u{:04x}", u32::from(c))
+            }
+            c => out.write_char(c),
+        };
+    }
+    out.push('"');
+    out
 }
 
 impl fmt::Display for FieldError {
@@ -223,5 +258,19 @@ mod tests {
             FieldError::not_supported(FieldPath::new("type"), "x", &["b", "a"]).to_string(),
             "type: Unsupported value: \"x\": supported values: \"a\", \"b\""
         );
+    }
+
+    #[test]
+    fn texts_are_quoted_as_kubernetes_quotes_them() {
+        let table = [
+            ("a\"b", r#""a\"b""#),
+            ("a\u{1}b", r#""a\x01b""#),
+            ("a\n\t", r#""a\n\t""#),
+            ("ü\u{200b}", "\"ü\\u200b\""),
+            ("\\", r#""\\""#),
+        ];
+        for (text, quoted) in table {
+            assert_eq!(quote(text), quoted);
+        }
     }
 }

@@ -17,7 +17,7 @@ pub mod selector;
 pub mod time;
 
 pub use error::{Cause, Details, Reason, Status};
-pub use field::{FieldError, FieldErrorKind, FieldPath};
+pub use field::{FieldError, FieldErrorKind, FieldPath, quote};
 pub use head::{Head, Owner};
 pub use id::{Gvk, Gvr, InstanceId, Revision, api_version, split_api_version};
 pub use object::{Key, Object, ObjectError};

@@ -139,7 +139,10 @@ impl Object {
     /// The parsed tree with its resourceVersion.
     pub fn tree(&self, revision: Revision) -> Value {
         let mut tree: Value = serde_json::from_slice(&self.body).unwrap_or_default();
-        tree["metadata"]["resourceVersion"] = revision.to_string().into();
+        // What is not stored yet has none.
+        if revision.0 > 0 {
+            tree["metadata"]["resourceVersion"] = revision.to_string().into();
+        }
         tree
     }
 
@@ -168,8 +171,10 @@ impl Object {
         use std::io::Write as _;
         let rest = &self.body[self.meta_open as usize..];
         let comma = if rest.first() == Some(&b'}') { "" } else { "," };
-        // Writing to a vector cannot fail.
-        let _ = write!(out, "\"resourceVersion\":\"{revision}\"{comma}");
+        if revision.0 > 0 {
+            // Writing to a vector cannot fail.
+            let _ = write!(out, "\"resourceVersion\":\"{revision}\"{comma}");
+        }
         out.extend_from_slice(rest);
     }
 }

@@ -39,7 +39,7 @@ pub struct Decoded {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum ProtoError {
     /// The magic bytes are missing.
-    #[error("provided data does not appear to be a protobuf message, expected prefix {MAGIC:?}")]
+    #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     Magic,
     /// A length or number goes beyond the end.
     #[error("unexpected end of data")]

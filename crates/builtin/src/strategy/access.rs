@@ -1,9 +1,9 @@
 //! Roles and their bindings, certificates, leases.
 
-use atoll_meta::FieldPath;
+use atoll_meta::{FieldErrorKind, FieldPath};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::errors::Errors;
 use super::tree::{at, at_mut, fill, fill_map, fill_text, has, int, items, items_mut, keep, remove, same, set, text};
@@ -168,7 +168,10 @@ fn binding_subject(out: &mut Errors, subject: &Value, namespaced: bool, path: &F
 fn binding_update(new: &Value, old: &Value, namespaced: bool, out: &mut Errors) {
     binding(new, namespaced, out);
     if !same(at(new, "roleRef"), at(old, "roleRef")) {
-        out.invalid(&FieldPath::new("roleRef"), at(new, "roleRef").clone(), "cannot change roleRef");
+        let text = |field: &str| json!(text(at(new, "roleRef"), field));
+        let shown =
+            format!("{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}", text("apiGroup"), text("kind"), text("name"));
+        out.shown(&FieldPath::new("roleRef"), FieldErrorKind::Invalid, &shown, "cannot change roleRef");
     }
 }
 

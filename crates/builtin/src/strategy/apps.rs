@@ -1,10 +1,10 @@
 //! Workloads of the group `apps`, and what they share with other controllers.
 
-use atoll_meta::FieldPath;
+use atoll_meta::{FieldErrorKind, FieldPath};
 use serde_json::{Map, Value};
 
 use super::errors::Errors;
-use super::tree::{at, fill, fill_map, fill_number, fill_text, has, int, items, keep, same, set, text};
+use super::tree::{at, fill, fill_map, fill_text, has, int, items, keep, same, set, text};
 use super::{PLAIN, Rules, core, metadata, name, pod};
 
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -109,6 +109,7 @@ const DAEMON_SET: Rules = Rules {
         for field in ["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"] {
             fill(object, &format!("status.{field}"), 0);
         }
+        set_template_generation(object, template_generation(object));
     },
     create: |_, object| set_template_generation(object, template_generation(object).max(1)),
     update: |_, new, old| {
@@ -205,7 +206,11 @@ fn strategy(out: &mut Errors, strategy: &Value, path: &FieldPath) {
             }
             at_most_all(out, at(rolling, "maxUnavailable"), &here.child("maxUnavailable"));
         }
-        _ => out.not_supported(path, strategy.clone(), &["Recreate", "RollingUpdate"]),
+        other => {
+            let shown = format!("{{\"Type\":{},\"RollingUpdate\":{rolling}}}", serde_json::json!(other));
+            let detail = "supported values: \"Recreate\", \"RollingUpdate\"";
+            out.shown(path, FieldErrorKind::NotSupported, &shown, detail);
+        }
     }
 }
 
@@ -502,7 +507,6 @@ pub(super) fn default_controller(object: &mut Value) {
     }
     fill(object, "spec.replicas", 1);
     fill(object, "status.replicas", 0);
-    fill_number(object, "spec.minReadySeconds", 0);
 }
 
 /// Judges a ReplicationController.

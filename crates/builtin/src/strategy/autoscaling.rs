@@ -1,6 +1,6 @@
 //! Autoscalers of both versions, and disruption budgets.
 
-use atoll_meta::FieldPath;
+use atoll_meta::{FieldErrorKind, FieldPath};
 use serde_json::{Value, json};
 
 use super::errors::{Errors, NOT_POSITIVE};
@@ -34,6 +34,11 @@ const AUTOSCALER: Rules = Rules {
         fill(object, "status.desiredReplicas", 0);
         if ctx.version == "v1" {
             fill(object, "status.currentReplicas", 0);
+        }
+    },
+    create: |ctx, object| {
+        if ctx.version != "v1" {
+            set(object, "status.currentMetrics", Value::Null);
         }
     },
     validate: |object, out| autoscaler(object, None, out),
@@ -262,7 +267,15 @@ const BUDGET: Rules = Rules {
 fn budget(object: &Value, out: &mut Errors) {
     let (spec, path) = (at(object, "spec"), FieldPath::new("spec"));
     if has(spec, "minAvailable") && has(spec, "maxUnavailable") {
-        out.invalid(&path, spec.clone(), "minAvailable and maxUnavailable cannot be both set");
+        let shown = format!(
+            "{{\"MinAvailable\":{},\"Selector\":{},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":{}}}",
+            at(spec, "minAvailable"),
+            at(spec, "selector"),
+            at(spec, "maxUnavailable"),
+            at(spec, "unhealthyPodEvictionPolicy"),
+        );
+        let why = "minAvailable and maxUnavailable cannot be both set";
+        out.shown(&path, FieldErrorKind::Invalid, &shown, why);
     }
     for field in ["minAvailable", "maxUnavailable"] {
         apps::number_or_percent(out, at(spec, field), &path.child(field));

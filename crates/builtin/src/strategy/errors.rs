@@ -23,6 +23,11 @@ impl Errors {
         self.0.push(FieldError::invalid(path.clone(), value, detail));
     }
 
+    /// A complaint about a value that is shown in words of its own.
+    pub fn shown(&mut self, path: &FieldPath, kind: FieldErrorKind, shown: &str, detail: &str) {
+        self.0.push(FieldError::shown(path.clone(), kind, shown, detail));
+    }
+
     pub fn forbidden(&mut self, path: &FieldPath, detail: impl Into<String>) {
         self.0.push(FieldError::forbidden(path.clone(), detail));
     }

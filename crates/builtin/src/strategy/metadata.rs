@@ -1,6 +1,6 @@
 //! Rules every object's metadata follows, whatever its kind.
 
-use atoll_meta::{FieldError, FieldPath};
+use atoll_meta::{FieldError, FieldErrorKind, FieldPath};
 use serde_json::Value;
 
 use super::errors::Errors;
@@ -121,10 +121,11 @@ fn owners(out: &mut Errors, owners: &[Value], path: &FieldPath) {
         if flag(owner, "controller") {
             let this = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
             match &controller {
-                Some(first) => out.invalid(
+                Some(first) => out.shown(
                     path,
-                    Value::from(owners),
-                    format!(
+                    FieldErrorKind::Invalid,
+                    &shown_owners(owners),
+                    &format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                     ),
                 ),
@@ -212,6 +213,16 @@ pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
                 _ => false,
             }
         })
+}
+
+/// Owners as the original writes them into messages.
+fn shown_owners(owners: &[Value]) -> String {
+    const FIELDS: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let one = |owner: &Value| {
+        let fields = FIELDS.iter().filter_map(|field| Some(format!("\"{field}\":{}", owner.get(field)?)));
+        format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+    };
+    format!("[{}]", owners.iter().map(one).collect::<Vec<_>>().join(","))
 }
 
 #[cfg(test)]

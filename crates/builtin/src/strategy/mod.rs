@@ -27,6 +27,7 @@ use serde_json::Value;
 
 pub use fields::{field, selectable};
 pub use metadata::{validate_metadata, validate_metadata_update};
+pub use pod::{classify as classify_pod, prepare_ephemeral, prepare_resize, validate_ephemeral, validate_resize};
 pub use traits::{
     allows_create_on_update, allows_unconditional_update, default_grace, delete_default_policy, has_status, name_rule,
     tracks_generation,

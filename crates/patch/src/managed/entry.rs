@@ -78,9 +78,9 @@ impl Entry {
         }
     }
 
-    /// Notes the time of a write.
+    /// Notes the time of a write; writes of a scale have none in the original.
     pub(super) fn touch(&mut self, now: &str) {
-        self.time = Some(now.to_owned());
+        self.time = (self.subresource != "scale").then(|| now.to_owned());
         self.raw = None;
     }
 

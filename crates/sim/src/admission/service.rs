@@ -134,7 +134,8 @@ impl ServiceAddresses {
         } else if let Ok(address) = given.parse::<Ipv4Addr>() {
             let place = Place::Address(address.into());
             if !(BASE..BASE + SIZE).contains(&u32::from(address)) {
-                let why = format!("failed to allocate IP {given}: the provided network does not match the current range");
+                let why =
+                    format!("failed to allocate IP {given}: the provided network does not match the current range");
                 return Err(invalid(review, "spec.clusterIPs", json!([given]), &why));
             }
             if taken.contains(&place) {
@@ -153,7 +154,7 @@ impl ServiceAddresses {
         let local = balanced && spec["externalTrafficPolicy"] == "Local";
         // One number may serve two protocols.
         let mut own: HashMap<(u64, String), u16> = HashMap::new();
-        for (at, port) in spec["ports"].as_array_mut().into_iter().flatten().enumerate() {
+        for (at, port) in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
             let given = port["nodePort"].as_u64().and_then(|number| u16::try_from(number).ok()).unwrap_or(0);
             if given > 0 {
                 let twin = own.values().any(|number| *number == given);

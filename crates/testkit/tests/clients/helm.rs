@@ -52,10 +52,10 @@ fn story(name: &str) {
         helm.run(&["upgrade", "tiny", chart, "--set", "message="]).fails().contains("spec.text"),
         "a refusal of the server reaches the user"
     );
-    assert!(helm.run(&["list", "--all"]).ok().contains("tiny"));
+    assert!(helm.run(&["list"]).ok().contains("tiny"));
     helm.run(&["uninstall", "tiny"]).ok();
     get(&["configmap", "tiny"]).fails();
-    assert!(!helm.run(&["list", "--all"]).ok().contains("deployed"));
+    assert!(!helm.run(&["list"]).ok().contains("deployed"));
 }
 
 #[test]

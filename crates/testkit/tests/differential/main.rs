@@ -8,6 +8,7 @@
 mod case;
 mod compare;
 mod known;
+mod levels;
 mod normal;
 mod side;
 
@@ -22,6 +23,9 @@ use side::Side;
 fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential")
 }
+
+/// So many differences of one answer say enough.
+const MOST: usize = 12;
 
 /// How a story went.
 #[derive(Default)]
@@ -54,7 +58,10 @@ async fn tell(story: &Story, known: &Known, real: &Side, ours: &Side) -> Tally {
             (0, _) => tally.equal += 1,
             (_, 0) => tally.accepted += 1,
             _ => {
-                let list: Vec<String> = differences.iter().map(|one| format!("    {one}")).collect();
+                let mut list: Vec<String> = differences.iter().take(MOST).map(|one| format!("    {one}")).collect();
+                if differences.len() > MOST {
+                    list.push(format!("    … and {} more", differences.len() - MOST));
+                }
                 tally.different.push(format!("{}: {}\n  {}\n{}", story.name, case.name, case.send, list.join("\n")));
             }
         }
@@ -105,6 +112,11 @@ fn atoll_answers_as_the_original_does() {
         let used: Vec<usize> = tallies.iter().flat_map(|tally| tally.used.iter().copied()).collect();
         known.all_used(&used);
     }
+}
+
+#[test]
+fn the_level_of_every_kind_is_in_the_docs() {
+    atoll_testkit::peers::keep_section("docs/compatibility.md", "levels", &levels::table());
 }
 
 #[test]

@@ -13,6 +13,8 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "<token>"),
         (r"(?i)(resource ?version:? (?:is )?)\d+", "$1<rv>"),
         (r"(current:? |\()\d+\b", "$1<rv>"),
+        // Inside a text that holds an object.
+        (r#"(resourceVersion\\*":\\*")\d+"#, "$1<rv>"),
         (r"-----BEGIN CERTIFICATE-----[\s\S]+-----END CERTIFICATE-----\n?", "<certificate>"),
         (r"LS0tLS1CRUdJTi[\w+/=]+", "<pem>"),
         (r"\?hash=[0-9A-F]+", "?hash=<hash>"),

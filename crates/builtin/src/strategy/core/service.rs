@@ -178,6 +178,11 @@ fn keep_allocated(new: &mut Value, old: &Value) {
         if text(new, "spec.clusterIP").is_empty() {
             keep(new, old, "spec.clusterIP");
         }
+        let named = text(new, "spec.clusterIP") != text(old, "spec.clusterIP");
+        if named && same(at(new, "spec.clusterIPs"), at(old, "spec.clusterIPs")) {
+            // Who changes the one address means the first of the list.
+            remove(new, "spec.clusterIPs");
+        }
         if items(new, "spec.clusterIPs").is_empty() {
             if text(new, "spec.clusterIP") == text(old, "spec.clusterIP") {
                 keep(new, old, "spec.clusterIPs");

@@ -90,13 +90,11 @@ pub(super) fn ephemeral(out: &mut Errors, pod: &Pod, path: &FieldPath) {
         if !target.is_empty() && !others.contains(target) {
             out.not_found(&here.child("targetContainerName"), target);
         }
-        for field in ["ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"] {
-            if has(container, field) {
+        for field in ["ports", "resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"] {
+            let empty = at(container, field).as_object().is_some_and(serde_json::Map::is_empty);
+            if has(container, field) && !(field == "resources" && empty) {
                 out.forbidden(&here.child(field), "cannot be set for an Ephemeral Container");
             }
-        }
-        if at(container, "resources").as_object().is_some_and(|resources| !resources.is_empty()) {
-            out.forbidden(&here.child("resources"), "cannot be set for an Ephemeral Container");
         }
     }
 }

@@ -291,8 +291,14 @@ pub(super) fn fresh_status(object: &mut Value, now: &str) {
     }
 }
 
+/// Puts quality of service in place again, after others changed what the containers ask for.
+pub fn classify(object: &mut Value) {
+    let class = quality(object);
+    set(object, "status.qosClass", class);
+}
+
 /// Guaranteed: every container limits cpu and memory and requests just that. BestEffort: none asks for anything.
-fn quality(object: &Value) -> &'static str {
+pub(super) fn quality(object: &Value) -> &'static str {
     let containers: Vec<&Value> = if has(object, "spec.resources") {
         vec![at(object, "spec")]
     } else {

@@ -2,6 +2,7 @@
 
 mod container;
 mod defaults;
+mod part;
 mod probe;
 mod scheduling;
 mod security;
@@ -17,6 +18,8 @@ use super::tree::{at, has, int, items, items_mut, keep, remove, text};
 use super::{PLAIN, Rules, metadata};
 
 pub(crate) use container::PROTOCOLS;
+pub use defaults::classify;
+pub use part::{prepare_ephemeral, prepare_resize, validate_ephemeral, validate_resize};
 pub(crate) use scheduling::{EFFECTS, node_selector, tolerations};
 pub(crate) use volume::no_backsteps;
 
