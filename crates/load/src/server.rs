@@ -63,7 +63,7 @@ pub async fn atoll(program: &Path) -> anyhow::Result<Server> {
         ensure!(started.elapsed() < Duration::from_secs(30), "the server did not become ready");
         tokio::time::sleep(Duration::from_millis(2)).await;
         let Ok(kubeconfig) = std::fs::read_to_string(data.join("kubeconfig")) else { continue };
-        let Ok(token) = std::fs::read_to_string(data.join("token")) else { continue };
+        let Ok(token) = std::fs::read_to_string(data.join("admin.token")) else { continue };
         break Address::new(&format!("https://127.0.0.1:{port}"), &authority(&kubeconfig)?, token.trim())?;
     };
     ready(&address, started).await?;
