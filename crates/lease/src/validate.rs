@@ -7,7 +7,18 @@ use jiff::tz::TimeZone;
 use crate::window::{Window, WindowError};
 
 /// What a policy may allow.
-const ALLOWED: [&str; 7] = ["Privileged", "HostPath", "HostNetwork", "HostPID", "HostIPC", "Capabilities", "Priority"];
+const ALLOWED: [&str; 10] = [
+    "Privileged",
+    "HostPath",
+    "HostNetwork",
+    "HostPID",
+    "HostIPC",
+    "Capabilities",
+    "Priority",
+    "Unconfined",
+    "SELinux",
+    "Sysctls",
+];
 
 /// Everything that is wrong with a policy.
 pub fn check_spec(spec: &ResourceLeasingPolicySpec) -> Vec<FieldError> {

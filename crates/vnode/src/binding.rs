@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::NodeSelector;
 /// would delete each other's pods.
 pub(crate) const OWNER: &str = "atoll.io/computing-cluster";
 /// On a binding that is being deleted: leave everything in the worker cluster behind.
-pub(crate) const FORCE_UNBIND: &str = "atoll.io/force-unbind";
+pub const FORCE_UNBIND: &str = "atoll.io/force-unbind";
 
 /// What a syncer needs to know of its binding.
 #[derive(Clone, Debug, Default, PartialEq)]

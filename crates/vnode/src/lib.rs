@@ -13,10 +13,14 @@
 //! `pod::rewrite`, and the `atoll-lease` crate); the rest carries it out.
 
 mod admission;
+mod behind;
 mod binding;
+mod caller;
 mod connect;
 mod copy;
+mod grant;
 mod manager;
+mod metrics;
 mod node;
 mod passage;
 mod pod;
@@ -31,11 +35,15 @@ mod tree;
 mod worker;
 
 pub use admission::admission;
+pub use behind::left_behind;
+pub use binding::FORCE_UNBIND;
+pub use caller::Caller;
 pub use connect::{STREAMS, connector};
+pub use grant::{define, grant};
 pub use manager::{Manager, Options};
 pub use passage::Passage;
 pub use preview::preview;
-pub use proxier::ProxierOptions;
+pub use proxier::{ProxierOptions, kubelet_ca};
 pub use role::worker_roles;
 pub use worker::{KubeconfigResolver, ShortCut, Worker, WorkerResolver};
 

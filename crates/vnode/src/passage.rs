@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use atoll_apiserver::{Body, Hub, Identity, Incoming};
+use atoll_apiserver::{Body, Hub, Incoming};
 use atoll_meta::Status;
 use atoll_stream::{Keep, clean_request_headers, is_upgrade, splice};
 use futures::TryStreamExt as _;
@@ -10,6 +10,8 @@ use http::header::{CONNECTION, HeaderMap, UPGRADE};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper_util::rt::TokioIo;
+
+use crate::caller::Caller;
 
 /// Hands a request through, upgrades included.
 #[async_trait::async_trait]
@@ -79,7 +81,7 @@ fn answer_headers(headers: &HeaderMap, upgraded: bool) -> HeaderMap {
 pub(crate) struct InstancePassage {
     pub(crate) hub: Arc<Hub>,
     pub(crate) instance: String,
-    pub(crate) identity: Identity,
+    pub(crate) caller: Caller,
 }
 
 #[async_trait::async_trait]
@@ -89,7 +91,10 @@ impl Passage for InstancePassage {
         let target = format!("/instances/{}{path}", self.instance);
         *request.uri_mut() = target.parse().map_err(|error| Status::bad_request(format!("{target}: {error}")))?;
         *request.headers_mut() = clean_request_headers(request.headers(), Keep::default());
-        request.extensions_mut().insert(self.identity.clone());
+        // Nothing that says who called here may say who calls there.
+        request.extensions_mut().remove::<atoll_apiserver::Identity>();
+        request.extensions_mut().remove::<atoll_apiserver::PeerCertificates>();
+        self.caller.show(&mut request);
         Ok(atoll_apiserver::handle(self.hub.clone(), request).await)
     }
 }

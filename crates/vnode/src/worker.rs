@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use atoll_api::kubeocean::ClusterBinding;
-use atoll_apiserver::{ApiService, Hub, Identity};
+use atoll_apiserver::Hub;
 use atoll_meta::Status;
 use atoll_pki::{Access, Auth, Kubeconfig};
 use atoll_runtime::Endpoint;
 
+use crate::caller::{Caller, InstanceTransport};
 use crate::passage::{InstancePassage, Passage, RemotePassage};
 
 /// A worker cluster.
@@ -29,15 +30,18 @@ impl Worker {
         Self { endpoint, passage }
     }
 
-    /// An instance of a hub in this process, used under an identity.
-    pub fn in_process(hub: &Arc<Hub>, instance: &str, identity: Identity) -> Self {
-        let caller = identity.clone();
-        let endpoint =
-            Endpoint::in_process(ApiService::new(hub.clone()), instance, crate::manager::AGENT, move |extensions| {
-                extensions.insert(caller.clone());
-            });
-        let passage = InstancePassage { hub: hub.clone(), instance: instance.to_owned(), identity };
+    /// An instance of a hub in this process, used as `caller`.
+    pub fn in_process(hub: &Arc<Hub>, instance: &str, caller: impl Into<Caller>) -> Self {
+        let caller = caller.into();
+        let transport = InstanceTransport::new(hub, instance, caller.clone());
+        let endpoint = Endpoint::new(instance, Arc::new(transport), crate::manager::AGENT);
+        let passage = InstancePassage { hub: hub.clone(), instance: instance.to_owned(), caller };
         Self { endpoint, passage: Some(Arc::new(passage)) }
+    }
+
+    /// An instance of a hub in this process, with the rights the kubeconfig gives and no others.
+    pub fn in_process_by(hub: &Arc<Hub>, instance: &str, kubeconfig: &str) -> Result<Self, Status> {
+        Ok(Self::in_process(hub, instance, Caller::of(&access(kubeconfig)?)?))
     }
 }
 

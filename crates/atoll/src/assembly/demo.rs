@@ -18,6 +18,7 @@ pub const HINTS: &str = "
   kubectl --context fleet create deployment web --image=nginx --replicas=6
   atoll get pods
   atoll why deployment/web
+  kubectl --context compute get nodes
 ";
 
 /// The instance the members are joined to.
@@ -125,14 +126,16 @@ async fn well(parts: &Parts, members: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One policy that spreads Deployments and what they need, so that the first command shows something.
+/// One policy that spreads Deployments, Services and what they need, so that the first command shows something.
 async fn policy(parts: &Parts) -> anyhow::Result<()> {
     let fleet = parts.endpoint(FLEET, "atoll-demo");
     let policy = json!({
         "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
         "metadata": {"name": "everywhere", "namespace": "default"},
         "spec": {
-            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+            "resourceSelectors": [
+                {"apiVersion": "apps/v1", "kind": "Deployment"}, {"apiVersion": "v1", "kind": "Service"},
+            ],
             "propagateDeps": true,
             "placement": {
                 "clusterAffinity": {"clusterNames": []},

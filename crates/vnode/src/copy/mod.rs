@@ -27,6 +27,8 @@ use build::{copy, is_same, publish_secret, volume_of};
 
 /// How long an unneeded copy stays: a pod may be replaced by one that needs the same.
 const LINGER: Duration = Duration::from_secs(5);
+/// How often marking an original is tried against others who write it.
+const MARK_TRIES: usize = 5;
 
 impl Syncer {
     /// Has copies of everything a pod needs. `allow` is what the node's policy allows.
@@ -118,18 +120,30 @@ impl Syncer {
 
     /// Has a copy that says what the original says.
     async fn bring(&self, thing: &Thing, original: Value, binding: &Binding) -> Result<(), Status> {
-        let marks = marks(binding, &self.computing.owner);
-        let wanted = copy(thing, &original, &marks, &binding.mount_namespace).map_err(Status::bad_request)?;
-        let stamp = stamp::stamp(thing, &original, &binding.cluster_id, &binding.mount_namespace)
-            .map_err(Status::bad_request)?;
         let there = self.copies.copy(thing);
         if let Some(there) = &there {
             self.check_copy(thing, there)?;
         }
-        if let Some(patch) = stamp {
-            self.above().patch(&thing.kind.gvr(), thing.above(), &thing.name, "", Patch::Merge, &patch).await?;
-        }
+        let original = self.mark(thing, original, binding).await?;
+        let marks = marks(binding, &self.computing.owner);
+        let wanted = copy(thing, &original, &marks, &binding.mount_namespace).map_err(Status::bad_request)?;
         self.write_copy(thing, &wanted, there, &binding.mount_namespace).await
+    }
+
+    /// Has our marks on an original. Several pods, and several workers, may want the same one at once.
+    async fn mark(&self, thing: &Thing, mut original: Value, binding: &Binding) -> Result<Value, Status> {
+        let gvr = thing.kind.gvr();
+        for _ in 0..MARK_TRIES {
+            let stamp = stamp::stamp(thing, &original, &binding.cluster_id, &binding.mount_namespace);
+            let Some(patch) = stamp.map_err(Status::bad_request)? else { return Ok(original) };
+            match self.above().patch(&gvr, thing.above(), &thing.name, "", Patch::Merge, &patch).await {
+                Err(status) if status.code == 409 => {
+                    original = self.above().get(&gvr, thing.above(), &thing.name).await?;
+                }
+                result => return result,
+            }
+        }
+        Err(Status::unavailable(format!("{} changes too often to be marked", thing.title())))
     }
 
     fn check_copy(&self, thing: &Thing, there: &Value) -> Result<(), Status> {

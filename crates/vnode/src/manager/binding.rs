@@ -25,7 +25,25 @@ const AGAIN: Duration = Duration::from_secs(60);
 const CONNECTING: Duration = Duration::from_secs(30);
 
 impl Inner {
-    pub(super) async fn reconcile(
+    /// One pass, counted.
+    pub(super) async fn pass(
+        self: Arc<Self>,
+        computing: Arc<Computing>,
+        cache: Cache,
+        name: String,
+    ) -> Result<Option<Duration>, Status> {
+        let (own, started) = (self.clone(), tokio::time::Instant::now());
+        let gone = cache.get("", &name).is_none();
+        let result = self.reconcile(computing, cache, name.clone()).await;
+        if gone {
+            own.settings.tallies.forget(&name);
+        } else {
+            own.settings.tallies.pass(&name, started.elapsed(), result.is_err());
+        }
+        result
+    }
+
+    async fn reconcile(
         self: Arc<Self>,
         computing: Arc<Computing>,
         cache: Cache,

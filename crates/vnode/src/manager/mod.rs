@@ -7,6 +7,7 @@ mod unbind;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use atoll_api::kubeocean::ClusterBinding;
@@ -14,8 +15,10 @@ use atoll_meta::Status;
 use atoll_runtime::{Cache, Endpoint, Informer, Leadership, Queue, Selection, lead, work};
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::Clock;
+use crate::metrics::Tallies;
 use crate::proxier::{Proxier, ProxierOptions};
 use crate::resource;
 use crate::syncer::{Computing, Syncer};
@@ -75,6 +78,7 @@ pub(crate) struct Settings {
     pub(crate) intranet_required: bool,
     pub(crate) cluster_domain: String,
     pub(crate) probe: Duration,
+    pub(crate) tallies: Tallies,
 }
 
 impl Settings {
@@ -96,6 +100,10 @@ pub(crate) struct Inner {
     settings: Arc<Settings>,
     running: RwLock<std::collections::HashMap<String, Running>>,
     queue: Queue<String>,
+    /// Bindings as followed, while we do.
+    known: RwLock<Option<Cache>>,
+    ready: AtomicBool,
+    tasks: TaskTracker,
 }
 
 impl Manager {
@@ -118,6 +126,7 @@ impl Manager {
             intranet_required: options.intranet_required,
             cluster_domain: options.cluster_domain,
             probe: options.probe,
+            tallies: Tallies::default(),
         };
         let inner = Arc::new(Inner {
             endpoint: options.computing,
@@ -125,10 +134,13 @@ impl Manager {
             settings: Arc::new(settings),
             running: RwLock::default(),
             queue: Queue::default(),
+            known: RwLock::default(),
+            ready: AtomicBool::new(options.identity.is_some()),
+            tasks: TaskTracker::new(),
         });
         let own = inner.clone();
         match options.identity {
-            None => drop(tokio::spawn(own.serve(stop))),
+            None => drop(inner.tasks.spawn(own.serve(stop))),
             Some(identity) => {
                 let leadership = Leadership {
                     namespace: atoll_api::kubeocean_names::SYSTEM_NAMESPACE.to_owned(),
@@ -137,15 +149,35 @@ impl Manager {
                     duration: Duration::from_secs(15),
                 };
                 let endpoint = inner.endpoint.clone();
-                tokio::spawn(lead(endpoint, leadership, stop, move |lost| own.clone().serve(lost)));
+                inner.tasks.spawn(lead(endpoint, leadership, stop, move |lost| own.clone().serve(lost)));
             }
         }
+        inner.tasks.close();
         Self { inner }
     }
 
     /// The syncer of a binding, while it runs.
     pub(crate) fn syncer(&self, binding: &str) -> Option<Arc<Syncer>> {
         self.inner.running.read().get(binding)?.syncer()
+    }
+
+    /// Waits until a stopped manager has ended what it was doing.
+    pub async fn ended(&self) {
+        self.inner.tasks.wait().await;
+    }
+
+    /// Whether the computing cluster is followed, or somebody else leads and follows it.
+    pub fn is_ready(&self) -> bool {
+        self.inner.ready.load(Ordering::Relaxed)
+    }
+
+    /// The bindings as followed.
+    pub(crate) fn known(&self) -> Vec<atoll_runtime::Item> {
+        self.inner.known.read().as_ref().map(Cache::list).unwrap_or_default()
+    }
+
+    pub(crate) fn tallies(&self) -> &Tallies {
+        &self.inner.settings.tallies
     }
 
     /// Names of the bindings that are at work.
@@ -158,6 +190,7 @@ impl Manager {
 
 impl Inner {
     async fn serve(self: Arc<Self>, stop: CancellationToken) {
+        self.ready.store(false, Ordering::Relaxed);
         let Some(computing) = self.connect(&stop).await else { return };
         let computing = Arc::new(computing);
         let queue = self.queue.clone();
@@ -171,9 +204,11 @@ impl Inner {
             () = bindings.synced() => {}
         }
         let cache = bindings.cache.clone();
+        *self.known.write() = Some(cache.clone());
+        self.ready.store(true, Ordering::Relaxed);
         let own = self.clone();
-        work(queue, BINDING_WORKERS, stop, move |name| own.clone().reconcile(computing.clone(), cache.clone(), name))
-            .await;
+        work(queue, BINDING_WORKERS, stop, move |name| own.clone().pass(computing.clone(), cache.clone(), name)).await;
+        *self.known.write() = None;
         let running: Vec<Running> = self.running.write().drain().map(|(_, running)| running).collect();
         for running in running {
             running.end().await;

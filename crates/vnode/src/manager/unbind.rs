@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_api::kubeocean::ClusterBinding;
-use atoll_api::kubeocean_names::{finalizer, synced_by_label};
+use atoll_api::kubeocean_names::finalizer;
 use atoll_meta::Status;
 use atoll_runtime::{Cache, Patch};
 use serde_json::{Value, json};
 
 use super::{Inner, all};
 use crate::binding::{Binding, FORCE_UNBIND, rival};
-use crate::copy::{Kind, unstamp};
+use crate::copy::unstamp;
 use crate::syncer::Computing;
-use crate::{resource, tree};
+use crate::{behind, resource, tree};
 
 const AGAIN: Duration = Duration::from_secs(2);
 
@@ -55,10 +55,11 @@ impl Inner {
     ) -> Result<bool, Status> {
         if tree::annotation(object, FORCE_UNBIND) == "true" {
             self.end(&settings.name).await;
-            return self.abandon(computing, object, settings).await;
+            return self.abandon(object, settings).await;
         }
         if let Err(failure) = self.ensure_running(computing, binding, settings).await {
-            let nothing = computing.nodes_of(&settings.name).is_empty() && self.marked(settings).await?.is_empty();
+            let nothing = computing.nodes_of(&settings.name).is_empty()
+                && behind::marked(&self.endpoint, settings).await?.is_empty();
             if nothing {
                 return Ok(true);
             }
@@ -81,53 +82,40 @@ impl Inner {
         Ok(left.is_empty())
     }
 
-    /// Originals that carry the marks of a binding.
-    async fn marked(&self, settings: &Binding) -> Result<Vec<(Kind, Value)>, Status> {
-        let query = format!("labelSelector={}%3Dtrue", synced_by_label(&settings.cluster_id));
-        let mut out = Vec::new();
-        for kind in Kind::ALL {
-            let list = self.endpoint.list(&kind.gvr(), None, &query).await?;
-            out.extend(list.items.into_iter().map(|object| (kind, object)));
-        }
-        Ok(out)
-    }
-
     /// Lets go of everything on this side without asking the worker cluster; says what it leaves there.
-    async fn abandon(&self, computing: &Computing, object: &Value, settings: &Binding) -> Result<bool, Status> {
-        let mut behind = Vec::new();
-        for node in computing.nodes_of(&settings.name) {
-            for key in computing.pods_on(&node.object.head.name) {
-                let (namespace, name) = tree::split(&key);
-                behind.push(format!(
-                    "Pod {}/{}",
-                    settings.mount_namespace,
-                    atoll_api::kubeocean_names::physical(namespace, name)
-                ));
+    async fn abandon(&self, object: &Value, settings: &Binding) -> Result<bool, Status> {
+        let left = behind::of(&self.endpoint, settings).await?;
+        for node in behind::nodes(&self.endpoint, settings).await? {
+            for pod in behind::pods(&self.endpoint, tree::name(&node)).await? {
+                let options = tree::only_within(tree::uid(&pod), 0);
                 self.endpoint
-                    .delete(&resource::pods(), Some(namespace), name, &json!({"gracePeriodSeconds": 0}))
+                    .delete(&resource::pods(), Some(tree::namespace(&pod)), tree::name(&pod), &options)
                     .await?;
             }
-            let node = node.tree();
             let rest = tree::finalizers_without(&node, finalizer::VIRTUAL_NODE);
             let patch = json!({"metadata": {"finalizers": rest}});
             self.endpoint.patch(&resource::nodes(), None, tree::name(&node), "", Patch::Merge, &patch).await?;
             self.endpoint.delete(&resource::nodes(), None, tree::name(&node), &tree::only(tree::uid(&node))).await?;
         }
-        for (kind, original) in self.marked(settings).await? {
-            behind.push(format!(
-                "{} {}",
-                kind.name(),
-                tree::annotation(&original, atoll_api::kubeocean_names::annotation::PHYSICAL_NAME)
-            ));
+        for (kind, original) in behind::marked(&self.endpoint, settings).await? {
             if let Some(patch) = unstamp(&original, &settings.cluster_id) {
                 let namespace = Some(tree::namespace(&original)).filter(|namespace| !namespace.is_empty());
                 self.endpoint.patch(&kind.gvr(), namespace, tree::name(&original), "", Patch::Merge, &patch).await?;
             }
         }
-        let message = if behind.is_empty() { "nothing".to_owned() } else { behind.join(", ") };
-        self.endpoint
-            .event(object, "Warning", "LeftBehind", &format!("left in the worker cluster: {message}"), self.now())
-            .await;
+        let message = format!("left in the worker cluster: {}", told(&left));
+        self.endpoint.event(object, "Warning", "LeftBehind", &message, self.now()).await;
         Ok(true)
+    }
+}
+
+/// How many objects an event names; `atoll lease unbind` names all of them.
+const NAMED: usize = 50;
+
+fn told(left: &[String]) -> String {
+    match left.len() {
+        0 => "nothing".to_owned(),
+        count if count <= NAMED => left.join(", "),
+        count => format!("{} and {} more", left[..NAMED].join(", "), count - NAMED),
     }
 }

@@ -102,7 +102,7 @@ impl Syncer {
         if existing.is_none() {
             self.renew_lease(&written).await?;
         }
-        if tree::label(physical, label::POLICY_APPLIED) != loan.policy {
+        if tree::label(physical, label::POLICY_APPLIED) != loan.policy && self.may_mark(physical) {
             self.mark_physical(tree::name(physical), json!(loan.policy)).await?;
         }
         self.keep_csi_node(tree::name(physical), tree::name(&node)).await?;
@@ -128,6 +128,13 @@ impl Syncer {
             self.above().update_sub(&resource::nodes(), None, name, "status", &node).await?;
         }
         Ok(node.clone())
+    }
+
+    /// Whether the mark on a leased node is ours to change. Another computing cluster may lease it, too;
+    /// then the first one's mark stays until it goes.
+    pub(crate) fn may_mark(&self, physical: &Value) -> bool {
+        let policy = self.policies.get("", tree::label(physical, label::POLICY_APPLIED));
+        policy.is_none_or(|policy| policy.tree()["spec"]["cluster"] == *self.binding().name)
     }
 
     /// Says on the leased node which policy lends it; null says that none does.

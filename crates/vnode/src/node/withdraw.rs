@@ -27,7 +27,8 @@ impl Syncer {
         existing: Option<&Value>,
         why: &str,
     ) -> Result<Option<Duration>, Status> {
-        if let Some(physical) = physical.filter(|physical| !tree::label(physical, label::POLICY_APPLIED).is_empty()) {
+        let marked = |physical: &&Value| !tree::label(physical, label::POLICY_APPLIED).is_empty();
+        if let Some(physical) = physical.filter(marked).filter(|physical| self.may_mark(physical)) {
             self.mark_physical(tree::name(physical), Value::Null).await?;
         }
         let Some(node) = existing else { return Ok(None) };

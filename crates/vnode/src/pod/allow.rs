@@ -21,6 +21,44 @@ const HARMLESS: [&str; 13] = [
     "SYS_CHROOT",
 ];
 
+/// Kernel settings every pod may have: what Pod Security's baseline allows.
+const SAFE_SYSCTLS: [&str; 10] = [
+    "kernel.shm_rmid_forced",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.ip_unprivileged_port_start",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.ping_group_range",
+    "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_keepalive_intvl",
+    "net.ipv4.tcp_keepalive_probes",
+];
+/// Types of SELinux every pod may have.
+const CONTAINER_TYPES: [&str; 6] =
+    ["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t", "container_file_t"];
+
+/// What a security context, of a pod or a container, asks for beyond the baseline.
+fn beyond(context: &Value, place: &str, wishes: &mut Vec<(&'static str, String)>) {
+    for profile in ["seccompProfile", "appArmorProfile"] {
+        if context[profile]["type"] == "Unconfined" {
+            wishes.push(("Unconfined", format!("{place}.{profile}")));
+        }
+    }
+    let labels = &context["seLinuxOptions"];
+    let text = |field: &str| labels[field].as_str().unwrap_or_default();
+    if !CONTAINER_TYPES.contains(&text("type")) || !text("user").is_empty() || !text("role").is_empty() {
+        wishes.push(("SELinux", format!("{place}.seLinuxOptions")));
+    }
+    if context["windowsOptions"]["hostProcess"] == true {
+        wishes.push(("Privileged", format!("{place}.windowsOptions.hostProcess")));
+    }
+    let settings = list(&context["sysctls"]).iter().filter_map(|own| own["name"].as_str());
+    if settings.clone().any(|name| !SAFE_SYSCTLS.contains(&name)) {
+        wishes.push(("Sysctls", format!("{place}.sysctls")));
+    }
+}
+
 /// What a pod asks for that the policy does not allow, each with its place in the spec.
 pub(crate) fn refused(spec: &Value, priority: Option<i64>, allow: &[String]) -> Vec<String> {
     let mut wishes: Vec<(&str, String)> = Vec::new();
@@ -34,10 +72,12 @@ pub(crate) fn refused(spec: &Value, priority: Option<i64>, allow: &[String]) -> 
             wishes.push(("HostPath", format!("spec.volumes[{index}].hostPath")));
         }
     }
+    beyond(&spec["securityContext"], "spec.securityContext", &mut wishes);
     for group in ["containers", "initContainers", "ephemeralContainers"] {
         for (index, container) in list(&spec[group]).iter().enumerate() {
             let context = &container["securityContext"];
             let place = format!("spec.{group}[{index}].securityContext");
+            beyond(context, &place, &mut wishes);
             if context["privileged"] == true {
                 wishes.push(("Privileged", format!("{place}.privileged")));
             }
@@ -77,6 +117,11 @@ mod tests {
             (json!({"hostPID": true}), None, "HostPID"),
             (json!({"hostIPC": true}), None, "HostIPC"),
             (json!({}), Some(1000), "Priority"),
+            (container(json!({"seccompProfile": {"type": "Unconfined"}})), None, "Unconfined"),
+            (json!({"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}), None, "Unconfined"),
+            (json!({"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}}), None, "Sysctls"),
+            (container(json!({"seLinuxOptions": {"type": "spc_t"}})), None, "SELinux"),
+            (container(json!({"windowsOptions": {"hostProcess": true}})), None, "Privileged"),
         ] {
             let found = refused(&spec, priority, &[]);
             assert_eq!(found.len(), 1, "{found:?}");
@@ -85,5 +130,8 @@ mod tests {
         }
         let ordinary = json!({"containers": [{"securityContext": {"capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}}]});
         assert!(refused(&ordinary, Some(-10_000), &[]).is_empty());
+        let confined = json!({"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, "seLinuxOptions": {"type": "container_t"},
+                              "sysctls": [{"name": "net.ipv4.tcp_syncookies", "value": "1"}]}});
+        assert!(refused(&confined, None, &[]).is_empty());
     }
 }

@@ -31,7 +31,9 @@ impl Syncer {
         if !refused.is_empty() {
             return self.refuse(pod, &refused).await;
         }
-        match self.make(pod, binding, &allowed).await {
+        let made = self.make(pod, binding, &allowed).await;
+        self.settings.tallies.pod(&binding.name, made.is_err());
+        match made {
             // The pod learns of it together with its first status, when the physical pod is seen.
             Ok(_) => {
                 self.complaints.lock().remove(tree::uid(pod));

@@ -29,6 +29,7 @@ pub(crate) use build::{Workload, marks};
 pub(crate) use event::events;
 pub(crate) use network::{Intranet, offered};
 pub(crate) use refs::references;
+pub(crate) use rewrite::token_secrets;
 use step::{Context, Step, step};
 pub(crate) use token::SWEEP;
 

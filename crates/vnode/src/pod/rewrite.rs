@@ -106,6 +106,11 @@ pub(crate) fn token_wishes(pod: &Value) -> Vec<TokenWish> {
     wishes
 }
 
+/// Names of the Secrets that hold the tokens of a pod.
+pub(crate) fn token_secrets(pod: &Value) -> std::collections::BTreeSet<String> {
+    token_wishes(pod).into_iter().map(|wish| wish.secret).collect()
+}
+
 fn token_name(pod: &Value, volume: &Value) -> String {
     token_secret(tree::namespace(pod), tree::name(pod), volume["name"].as_str().unwrap_or_default(), tree::uid(pod))
 }

@@ -2,6 +2,7 @@
 //! authorisation by the computing cluster.
 
 mod auth;
+mod authority;
 mod door;
 mod meter;
 mod route;
@@ -17,6 +18,7 @@ use atoll_pki::{Ca, CaBundle, San, ServerCerts, Validity};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+pub use authority::kubelet_ca;
 pub(crate) use door::Doors;
 pub(crate) use meter::Meter;
 

@@ -35,7 +35,8 @@ impl Connect for Kubelets {
             if let Some(stdout) = session.stdout.as_mut() {
                 stdout.write_all(format!("ran {query}").as_bytes()).await.unwrap();
             }
-            session.finish(Outcome::of_exit_code(0)).await;
+            let code = if query.contains("command=fail") { 3 } else { 0 };
+            session.finish(Outcome::of_exit_code(code)).await;
         });
         Ok(answer.map(|()| Body::empty()))
     }
@@ -277,6 +278,72 @@ async fn one_right_opens_one_path_only() {
     for path in ["/stats/summary", "/pods", "/containerLogs/default/web/c", "/exec/default/web/c?output=1"] {
         assert_eq!(play.get(path, &jane).await.0, 403, "{path}");
     }
+}
+
+/// What an exec over a WebSocket said until it ended.
+async fn words(play: &Play, path: &str) -> String {
+    let answer = play.send("GET", path, &play.admin(), true).await;
+    assert_eq!(answer.status(), 101);
+    let mut stream = TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
+    let mut seen = Vec::new();
+    let mut piece = [0; 1024];
+    // The last message is the outcome, on a channel of its own.
+    while !String::from_utf8_lossy(&seen).contains("\"status\":") {
+        let len = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut piece)).await.unwrap().unwrap();
+        assert!(len > 0, "ended after {}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&piece[..len]);
+    }
+    String::from_utf8_lossy(&seen).into_owned()
+}
+
+#[tokio::test]
+async fn exit_codes_terminals_and_both_kinds_of_streams_come_through() {
+    let play = play("127.0.0.74").await;
+    let said = words(&play, "/exec/default/web/c?output=1&error=1&command=fail").await;
+    assert!(said.contains("NonZeroExitCode") && said.contains("\"3\""), "{said}");
+    let said = words(&play, "/exec/default/web/c?output=1&input=1&tty=1&command=sh").await;
+    assert!(said.contains("stdin=true&stdout=true&tty=true&command=sh") && said.contains("Success"), "{said}");
+    // SPDY as older callers speak it: the same door, another protocol.
+    let trust = CaBundle::from_pem(&play.serving.cert_pem()).unwrap();
+    let As::Certificate(pair) = play.admin() else { panic!("an administrator has a certificate") };
+    let mut config = atoll_pki::client_config(&trust, Some(&pair)).unwrap();
+    config.time_provider = Arc::new(Fixed(play.stage.now()));
+    let socket = tokio::net::TcpStream::connect(play.address).await.unwrap();
+    let name = rustls::pki_types::ServerName::from(play.address.ip());
+    let mut stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, socket).await.unwrap();
+    let request = "POST /exec/default/web/c?output=1&command=id HTTP/1.1\r\nhost: kubelet\r\nconnection: Upgrade\r\n\
+                   upgrade: SPDY/3.1\r\nx-stream-protocol-version: v4.channel.k8s.io\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 1024];
+    let len = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut answer)).await.unwrap().unwrap();
+    let answer = String::from_utf8_lossy(&answer[..len]).to_lowercase();
+    assert!(answer.starts_with("http/1.1 101") && answer.contains("upgrade: spdy/3.1"), "{answer}");
+}
+
+#[tokio::test]
+async fn the_serving_certificate_is_renewed_while_serving() {
+    let play = play("127.0.0.75").await;
+    let shown = || async {
+        let trust = CaBundle::from_pem(&play.serving.cert_pem()).unwrap();
+        let mut config = atoll_pki::client_config(&trust, None).unwrap();
+        config.time_provider = Arc::new(Fixed(play.stage.now()));
+        let socket = tokio::net::TcpStream::connect(play.address).await.unwrap();
+        let name = rustls::pki_types::ServerName::from(play.address.ip());
+        let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, socket).await.unwrap();
+        stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
+    };
+    let first = shown().await;
+    assert_eq!(shown().await, first, "not a new one for every caller");
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(61 * 86_400)).await;
+    tokio::time::resume();
+    for _ in 0..200 {
+        if shown().await != first {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("the certificate of two months ago is still shown");
 }
 
 /// Listening TCP sockets of an address.

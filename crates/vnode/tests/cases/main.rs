@@ -4,13 +4,16 @@
 
 mod chaos;
 mod copies;
+mod corners;
 mod kubelet;
 mod manager;
 mod nodes;
 mod pods;
 mod rights;
+mod security;
 mod silence;
-mod speed;
 mod stage;
+mod steps;
 mod story;
+mod table;
 mod unbind;

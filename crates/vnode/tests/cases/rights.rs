@@ -192,3 +192,39 @@ async fn missing_rights_are_named_one_by_one() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_kubeconfig_to_an_instance_of_this_hub_gives_its_own_rights_and_no_more() {
+    let stage = Stage::open().await;
+    let year = jiff::SignedDuration::from_hours(24 * 365);
+    let credentials = |name: &'static str| stage.hub.instance(name).unwrap();
+    let own = stage.hub.credentials(&credentials("w1")).await.unwrap();
+    let other = stage.hub.credentials(&credentials("w2")).await.unwrap();
+    let masters = ["system:masters".to_owned()];
+    let token = |value: &str| {
+        let access = atoll_pki::Access {
+            server: own.url().to_owned(),
+            ca_pem: None,
+            insecure: false,
+            tls_server_name: None,
+            auth: atoll_pki::Auth::Token(value.to_owned()),
+            namespace: None,
+        };
+        let mut config = atoll_pki::Kubeconfig::new();
+        config.add("x", &access);
+        config
+    };
+    for (config, expected) in [
+        (own.kubeconfig("owner", &masters, year).unwrap(), 200),
+        (own.kubeconfig("somebody", &[], year).unwrap(), 403),
+        (other.kubeconfig("owner-elsewhere", &masters, year).unwrap(), 401),
+        (token("made-up"), 401),
+    ] {
+        let worker = Worker::in_process_by(&stage.hub, "w1", &config.to_yaml().unwrap()).unwrap();
+        let code = match worker.endpoint.list(&nodes(), None, "").await {
+            Ok(_) => 200,
+            Err(status) => status.code,
+        };
+        assert_eq!(code, expected, "{config:?}");
+    }
+}

@@ -1,0 +1,68 @@
+//! `atoll lease`: lend nodes of one cluster to another, and see what that means.
+
+mod bind;
+mod show;
+mod unbind;
+
+use clap::{Args, Subcommand};
+
+use super::access::{Access, block_on};
+use super::output::Format;
+
+/// Lend nodes of worker clusters to a computing cluster.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  atoll lease bind gpu --worker-kubeconfig ~/.kube/gpu --mount-namespace leased
+  atoll lease preview -f policy.yaml --context gpu
+  atoll lease policies --context gpu
+  atoll lease list
+  atoll lease unbind gpu --force")]
+pub struct Lease {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    access: Access,
+    /// Form of the output
+    #[arg(short, long, global = true, value_enum, default_value_t)]
+    output: Format,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Bind a worker cluster to the computing cluster
+    Bind(bind::Bind),
+    /// Take all leased nodes of a worker cluster back and remove its binding
+    Unbind(unbind::Unbind),
+    /// List the policies of a worker cluster and what each lends
+    Policies,
+    /// Say what a policy lends, or would lend, in a worker cluster
+    Preview(show::Wanted),
+    /// List the bindings of the computing cluster and what they lease
+    List,
+}
+
+impl Lease {
+    /// Runs it.
+    pub fn run(self) -> anyhow::Result<()> {
+        block_on(async move {
+            let cluster = self.access.endpoint("compute").await?;
+            match &self.action {
+                Action::Bind(bind) => bind.run(&cluster).await,
+                Action::Unbind(unbind) => unbind.run(&cluster).await,
+                Action::Policies => show::policies(&cluster, self.output).await,
+                Action::Preview(wanted) => wanted.run(&cluster, self.output).await,
+                Action::List => show::bindings(&cluster, self.output).await,
+            }
+        })
+    }
+}
+
+/// Where bindings are.
+fn bindings() -> atoll_meta::Gvr {
+    atoll_meta::Gvr::new("cloud.tencent.com", "v1beta1", "clusterbindings")
+}
+
+/// Where policies are.
+fn policies() -> atoll_meta::Gvr {
+    atoll_meta::Gvr::new("cloud.tencent.com", "v1beta1", "resourceleasingpolicies")
+}

@@ -1,0 +1,277 @@
+//! Leased nodes between real control planes: kube-apiserver, controllers and scheduler on both sides,
+//! kwok as the worker's kubelets, and a manager with no more than the granted rights in the worker.
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_meta::Gvr;
+use atoll_runtime::{Endpoint, Patch};
+use atoll_testkit::{Cluster, Parts, SAME_CONTROLLERS, TestServer, peers};
+use atoll_vnode::{KubeconfigResolver, Manager, Options};
+use base64::Engine as _;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+const MOUNT: &str = "leased";
+const NODES: usize = 2;
+const WORKER: Parts = Parts { controllers: SAME_CONTROLLERS, scheduler: true, nodes: NODES };
+const COMPUTING: Parts = Parts { controllers: "*", scheduler: true, nodes: 0 };
+
+fn core(plural: &str) -> Gvr {
+    Gvr::new("", "v1", plural)
+}
+
+fn own(plural: &str) -> Gvr {
+    Gvr::new("cloud.tencent.com", "v1beta1", plural)
+}
+
+fn deployments() -> Gvr {
+    Gvr::new("apps", "v1", "deployments")
+}
+
+/// Waits until objects are as wanted, for at most two minutes.
+async fn until(
+    cluster: &Endpoint,
+    gvr: &Gvr,
+    namespace: Option<&str>,
+    what: &str,
+    wanted: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
+    let mut last = Vec::new();
+    for _ in 0..600 {
+        // A server that is being restarted answers later.
+        if let Ok(list) = cluster.list(gvr, namespace, "").await {
+            last = list.items;
+            if wanted(&last) {
+                return last;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    panic!("{what} never came about in {}; the last were {last:#?}", cluster.name());
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
+    let list = object["status"]["conditions"].as_array().into_iter().flatten();
+    list.filter(|own| own["type"] == kind).filter_map(|own| own["status"].as_str()).next().unwrap_or_default()
+}
+
+fn virtual_nodes(nodes: &[Value]) -> Vec<&Value> {
+    nodes.iter().filter(|node| node["metadata"]["labels"]["type"] == "virtual-kubelet").collect()
+}
+
+fn uids(pods: &[Value]) -> Vec<String> {
+    let mut uids: Vec<String> = pods.iter().map(|pod| pod["metadata"]["uid"].as_str().unwrap().to_owned()).collect();
+    uids.sort();
+    uids
+}
+
+fn running(pods: &[Value]) -> usize {
+    pods.iter()
+        .filter(|pod| pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null())
+        .count()
+}
+
+/// The real worker with an account of the least rights, and its kubeconfig.
+async fn lessor(worker: &Cluster) -> (Endpoint, String) {
+    let endpoint = worker.endpoint().await.unwrap();
+    atoll_vnode::define(&endpoint, "resourceleasingpolicies").await.unwrap();
+    let token = atoll_vnode::grant(&endpoint, "lessee", MOUNT, Duration::from_secs(86_400)).await.unwrap();
+    let admin = atoll_pki::Kubeconfig::read(worker.kubeconfig()).unwrap();
+    let mut access = admin.access(None).unwrap();
+    access.auth = atoll_pki::Auth::Token(token);
+    let mut config = atoll_pki::Kubeconfig::new();
+    config.add("worker", &access);
+    (endpoint, config.to_yaml().unwrap())
+}
+
+async fn bind(computing: &Endpoint, name: &str, kubeconfig: &str) {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubeocean-system"}});
+    computing.ensure(&core("namespaces"), None, &namespace).await.unwrap();
+    let data = base64::engine::general_purpose::STANDARD.encode(kubeconfig);
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "kubeocean-system"}, "data": {"kubeconfig": data}});
+    computing.create(&core("secrets"), Some("kubeocean-system"), &secret).await.unwrap();
+    let binding = json!({"apiVersion": "cloud.tencent.com/v1beta1", "kind": "ClusterBinding", "metadata": {"name": name},
+        "spec": {"clusterID": name, "mountNamespace": MOUNT, "secretRef": {"name": name, "namespace": "kubeocean-system"}}});
+    computing.create(&own("clusterbindings"), None, &binding).await.unwrap();
+}
+
+async fn lend(worker: &Endpoint, policy: &str, binding: &str) {
+    let policy = json!({"apiVersion": "cloud.tencent.com/v1beta1", "kind": "ResourceLeasingPolicy", "metadata": {"name": policy}, "spec": {"cluster": binding}});
+    worker.create(&own("resourceleasingpolicies"), None, &policy).await.unwrap();
+}
+
+async fn manage(computing: &Endpoint, stop: &CancellationToken) -> Manager {
+    atoll_vnode::define(computing, "clusterbindings").await.unwrap();
+    let mut options = Options::new(computing.clone(), Arc::new(KubeconfigResolver));
+    options.intranet_required = false;
+    options.probe = Duration::from_secs(1);
+    Manager::start(options, stop.child_token()).await
+}
+
+fn deployment(replicas: usize) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {
+                "nodeSelector": {"type": "virtual-kubelet"}, "terminationGracePeriodSeconds": 1,
+                "tolerations": [{"key": "kubeocean.io/vnode", "operator": "Exists"}],
+                "containers": [{"name": "c", "image": "nginx", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}],
+            },
+        }},
+    })
+}
+
+/// Kills the worker's API server as a crash would.
+fn crash(worker: &Cluster) {
+    let text = std::fs::read_to_string(worker.directory().join("pids/kube-apiserver")).unwrap();
+    let pid = text.split_whitespace().next().unwrap().to_owned();
+    peers::run(Command::new("kill").args(["-9", &pid])).ok();
+}
+
+/// Starts what is not running of the worker.
+fn revive(worker: &Cluster) {
+    let mut up = Command::new(peers::checkout().join("tests/peers/up"));
+    up.arg(worker.directory())
+        .arg("--no-fsync")
+        .arg(format!("--controllers={}", WORKER.controllers))
+        .arg("--scheduler");
+    up.arg("--kwok").arg(NODES.to_string());
+    peers::run(&mut up).ok();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deployment_lives_on_leased_nodes_of_a_real_cluster_through_reclaim_and_outage() {
+    let started = [COMPUTING, WORKER].map(|parts| std::thread::spawn(move || Cluster::start(parts)));
+    let [compute, worker] = started.map(|thread| thread.join().unwrap().unwrap());
+    let (Some(compute), Some(worker)) = (compute, worker) else { return };
+    let computing = compute.endpoint().await.unwrap();
+    let (below, kubeconfig) = lessor(&worker).await;
+    lend(&below, "all", "w").await;
+    let stop = CancellationToken::new();
+    let manager = manage(&computing, &stop).await;
+    bind(&computing, "w", &kubeconfig).await;
+    until(&computing, &core("nodes"), None, "two ready virtual nodes", |nodes| {
+        virtual_nodes(nodes).iter().filter(|node| condition(node, "Ready") == "True").count() == NODES
+    })
+    .await;
+
+    computing.create(&deployments(), Some("default"), &deployment(6)).await.unwrap();
+    until(&computing, &deployments(), Some("default"), "six available replicas", |list| {
+        list[0]["status"]["availableReplicas"] == 6
+    })
+    .await;
+    let physical = until(&below, &core("pods"), Some(MOUNT), "six physical pods", |pods| running(pods) == 6).await;
+
+    reclaim(&computing, &below).await;
+    let physical_again = until(&below, &core("pods"), Some(MOUNT), "six physical pods again", |pods| {
+        pods.len() == 6 && running(pods) == 6
+    })
+    .await;
+    assert!(uids(&physical).iter().all(|uid| !uids(&physical_again).contains(uid)), "reclaimed pods are gone");
+
+    outage(&computing, &worker, &below).await;
+    shared(&kubeconfig, &below).await;
+
+    computing
+        .delete(&deployments(), Some("default"), "web", &json!({"propagationPolicy": "Foreground"}))
+        .await
+        .unwrap();
+    until(&below, &core("pods"), Some(MOUNT), "no physical pods", <[Value]>::is_empty).await;
+    until(&computing, &core("pods"), Some("default"), "no pods", <[Value]>::is_empty).await;
+    computing.delete(&own("clusterbindings"), None, "w", &json!({})).await.unwrap();
+    until(&computing, &own("clusterbindings"), None, "no binding", <[Value]>::is_empty).await;
+    for kind in ["pods", "configmaps", "secrets", "services"] {
+        let query = "labelSelector=kubeocean.io%2Fmanaged-by";
+        let left = below.list(&core(kind), Some(MOUNT), query).await.unwrap().items;
+        assert!(left.is_empty(), "{kind} left behind: {left:#?}");
+    }
+    let nodes = below.list(&core("nodes"), None, "").await.unwrap().items;
+    assert!(nodes.iter().all(|node| node["metadata"]["labels"]["kubeocean.io/policy-applied"].is_null()));
+    stop.cancel();
+    manager.ended().await;
+}
+
+/// The owner takes the nodes back while everything runs, and lends them again.
+async fn reclaim(computing: &Endpoint, below: &Endpoint) {
+    let set = |spec: Value| async move {
+        let patch = json!({"spec": spec});
+        below.patch(&own("resourceleasingpolicies"), None, "all", "", Patch::Merge, &patch).await.unwrap();
+    };
+    // A minute that is over until tomorrow, whatever the time is.
+    let yesterday = jiff::Zoned::now().checked_sub(jiff::SignedDuration::from_mins(10)).unwrap();
+    let minute = yesterday.strftime("%H:%M").to_string();
+    set(json!({"timeWindows": [{"start": minute, "end": minute}], "forceReclaim": true})).await;
+    until(below, &core("pods"), Some(MOUNT), "an empty worker", <[Value]>::is_empty).await;
+    until(computing, &core("pods"), Some("default"), "pods that wait", |pods| {
+        pods.len() == 6 && pods.iter().all(|pod| pod["spec"]["nodeName"].is_null())
+    })
+    .await;
+    set(json!({"timeWindows": null, "forceReclaim": false})).await;
+    until(computing, &deployments(), Some("default"), "six replicas after the reclaim", |list| {
+        list[0]["status"]["availableReplicas"] == 6
+    })
+    .await;
+}
+
+/// The worker's API server dies and comes back; nothing is deleted.
+async fn outage(computing: &Endpoint, worker: &Cluster, below: &Endpoint) {
+    let before = (
+        uids(&computing.list(&core("pods"), Some("default"), "").await.unwrap().items),
+        uids(&below.list(&core("pods"), Some(MOUNT), "").await.unwrap().items),
+    );
+    crash(worker);
+    until(computing, &core("nodes"), None, "nodes that are not ready", |nodes| {
+        virtual_nodes(nodes).iter().all(|node| condition(node, "Ready") == "Unknown")
+    })
+    .await;
+    until(computing, &own("clusterbindings"), None, "a failed binding", |list| list[0]["status"]["phase"] == "Failed")
+        .await;
+    let pods = computing.list(&core("pods"), Some("default"), "").await.unwrap().items;
+    assert!(pods.iter().all(|pod| pod["metadata"]["deletionTimestamp"].is_null()), "pods stay");
+    revive(worker);
+    until(computing, &core("nodes"), None, "nodes that are ready again", |nodes| {
+        virtual_nodes(nodes).iter().filter(|node| condition(node, "Ready") == "True").count() == NODES
+    })
+    .await;
+    until(computing, &own("clusterbindings"), None, "a ready binding", |list| list[0]["status"]["phase"] == "Ready")
+        .await;
+    let after = (
+        uids(&computing.list(&core("pods"), Some("default"), "").await.unwrap().items),
+        uids(&below.list(&core("pods"), Some(MOUNT), "").await.unwrap().items),
+    );
+    assert_eq!(after, before, "the same pods as before, above and below");
+}
+
+/// A second computing cluster, an instance of Atoll, leases the same nodes into the same namespace and leaves again.
+async fn shared(kubeconfig: &str, below: &Endpoint) {
+    let before = uids(&below.list(&core("pods"), Some(MOUNT), "").await.unwrap().items);
+    let server = TestServer::memory().unwrap();
+    let hub = server.hub().clone();
+    server.wait(async move { hub.add_native(|_| true, atoll_vnode::definitions()).await }).unwrap().unwrap();
+    server.create_instance("second").unwrap();
+    let second = server.endpoint("second");
+    for name in ["kube-node-lease", "kubeocean-fake"] {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        second.ensure(&core("namespaces"), None, &namespace).await.unwrap();
+    }
+    let stop = CancellationToken::new();
+    let manager = manage(&second, &stop).await;
+    lend(below, "second", "s").await;
+    bind(&second, "s", kubeconfig).await;
+    let nodes = until(&second, &core("nodes"), None, "virtual nodes of the second", |nodes| nodes.len() == NODES).await;
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "default"}, "spec": {
+        "nodeName": nodes[0]["metadata"]["name"], "terminationGracePeriodSeconds": 1, "containers": [{"name": "c", "image": "nginx"}]}});
+    second.create(&core("pods"), Some("default"), &pod).await.unwrap();
+    until(&second, &core("pods"), Some("default"), "a running pod of the second", |pods| running(pods) == 1).await;
+    second.delete(&own("clusterbindings"), None, "s", &json!({})).await.unwrap();
+    until(&second, &own("clusterbindings"), None, "no binding of the second", <[Value]>::is_empty).await;
+    below.delete(&own("resourceleasingpolicies"), None, "second", &json!({})).await.unwrap();
+    stop.cancel();
+    manager.ended().await;
+    let after = uids(&below.list(&core("pods"), Some(MOUNT), "").await.unwrap().items);
+    assert_eq!(after, before, "the first one's pods are as they were");
+}
