@@ -32,6 +32,7 @@ targets() {
 		karmada-agent                 karmada      github.com/karmada-io/karmada/cmd/agent
 		helm4                         helm4        helm.sh/helm/v4/cmd/helm
 		operator                      ../operator  .
+		cert-manager-crds             ../crds      github.com/cert-manager/cert-manager
 		python                        ../python    .
 		reflector                     ../reflector .
 	T

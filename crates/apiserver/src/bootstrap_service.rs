@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 /// Address of the Service; the first of the default service range.
 const CLUSTER_IP: &str = "10.96.0.1";
 
-/// The Service and, when the hub knows its own address, its endpoints.
+/// Where Services get their addresses from.
+const RANGE: &str = "10.96.0.0/16";
+
+/// The Service, its range and, when the hub knows its own address, its endpoints.
 pub fn objects(now: &str, advertise: Option<SocketAddr>) -> Vec<(Key, Value)> {
     let meta = |labels: Value| {
         json!({"name": "kubernetes", "namespace": "default", "uid": uuid::Uuid::new_v4().to_string(),
@@ -28,6 +31,16 @@ pub fn objects(now: &str, advertise: Option<SocketAddr>) -> Vec<(Key, Value)> {
             "status": {"loadBalancer": {}},
         }),
     )];
+    all.push((
+        Key::new("networking.k8s.io", "servicecidrs", "", "kubernetes"),
+        json!({
+            "kind": "ServiceCIDR", "apiVersion": "networking.k8s.io/v1",
+            "metadata": {"name": "kubernetes", "uid": uuid::Uuid::new_v4().to_string(), "creationTimestamp": now},
+            "spec": {"cidrs": [RANGE]},
+            "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "", "lastTransitionTime": now,
+                                       "message": "Kubernetes default Service CIDR is ready"}]},
+        }),
+    ));
     let Some(address) = advertise else { return all };
     let ip = address.ip().to_string();
     all.push((

@@ -1,7 +1,6 @@
 //! Keeps what the hub remembers about instances true when another replica changes them.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use atoll_meta::InstanceId;
@@ -127,7 +126,7 @@ async fn reload(hub: &Hub, instance: &Instance) {
     match hub.snapshot(instance).await {
         Ok(snapshot) => {
             // Changes made here were taken in before their writer got an answer.
-            if instance.definitions.load(Ordering::Acquire) != crate::crd::fingerprint(&snapshot) {
+            if instance.definitions.lock().fingerprint != crate::crd::fingerprint(&snapshot) {
                 crate::crd::reload(hub, instance, &snapshot);
             }
         }

@@ -93,6 +93,8 @@ pub struct Hub {
     pub(crate) connectors: RwLock<HashMap<(String, String, String), Arc<dyn Connect>>>,
     pub(crate) mounts: RwLock<Vec<Arc<dyn Mount>>>,
     native: RwLock<Vec<Native>>,
+    /// Sets of native kinds as instances without definitions of their own serve them, by what fits.
+    native_sets: parking_lot::Mutex<HashMap<Vec<bool>, Arc<crate::kind::Kinds>>>,
     pub(crate) keys: crate::auth::Keys,
     url: arc_swap::ArcSwap<String>,
     pub(crate) interner: atoll_schema::Interner,
@@ -127,6 +129,7 @@ impl Hub {
             connectors: RwLock::default(),
             mounts: RwLock::default(),
             native: RwLock::default(),
+            native_sets: parking_lot::Mutex::default(),
             keys,
             interner: atoll_schema::Interner::default(),
             shutdown: CancellationToken::new(),
@@ -281,6 +284,13 @@ impl Hub {
             .filter(|native| (native.fits)(instance))
             .flat_map(|native| native.kinds.clone())
             .collect()
+    }
+
+    /// The same, made once for all instances that have no other kinds.
+    pub(crate) fn shared_native_kinds(&self, instance: &Instance) -> Arc<crate::kind::Kinds> {
+        let fits: Vec<bool> = self.native.read().iter().map(|native| (native.fits)(instance)).collect();
+        let mut sets = self.native_sets.lock();
+        sets.entry(fits).or_insert_with(|| Arc::new(crate::kind::Kinds::new(self.native_kinds(instance)))).clone()
     }
 
     /// The definitions of the kinds an instance has without storing them, by name.

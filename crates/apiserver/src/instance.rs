@@ -17,8 +17,8 @@ pub struct Instance {
     pub name: Arc<str>,
     /// Kinds defined inside it. Empty instances share one empty set.
     pub(crate) custom: ArcSwap<Kinds>,
-    /// Which definitions `custom` was made from.
-    pub(crate) definitions: std::sync::atomic::AtomicU64,
+    /// What `custom` was made from; held while it is made anew.
+    pub(crate) definitions: parking_lot::Mutex<Loaded>,
     /// Role rules parsed from its objects, kept while they do not change.
     pub(crate) roles: crate::auth::RoleCache,
     /// Which parts of admission are on.
@@ -33,13 +33,22 @@ pub struct Instance {
     pub(crate) gone: tokio_util::sync::CancellationToken,
 }
 
+/// Which definitions an instance serves.
+#[derive(Default)]
+pub(crate) struct Loaded {
+    /// The state of the store they were read from.
+    pub revision: atoll_meta::Revision,
+    /// See [`crate::crd::fingerprint`].
+    pub fingerprint: u64,
+}
+
 impl Instance {
     pub(crate) fn new(id: InstanceId, name: Arc<str>) -> Self {
         Self {
             id,
             name,
             custom: ArcSwap::new(empty_kinds()),
-            definitions: std::sync::atomic::AtomicU64::new(0),
+            definitions: parking_lot::Mutex::default(),
             roles: crate::auth::RoleCache::default(),
             limits: ArcSwap::new(crate::limit::Limits::shared()),
             load: crate::limit::Load::default(),

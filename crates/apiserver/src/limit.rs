@@ -31,7 +31,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { objects: 1_000_000, bytes: 8 << 30, watches: 20_000, in_flight: 400, requests_per_second: None }
+        Self { objects: 1_000_000, bytes: 8 << 30, watches: 20_000, in_flight: 600, requests_per_second: None }
     }
 }
 

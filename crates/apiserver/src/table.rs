@@ -54,11 +54,20 @@ pub fn row(call: &Call, object: &Value, include: Include, beta: bool) -> Value {
         Source::Builtin(_) => print::cells(&call.kind.group, &call.kind.kind, object, now),
         Source::Custom(custom) => custom.cells(object, now),
     };
-    match include {
-        Include::None => json!({"cells": cells, "object": null}),
-        Include::Metadata => json!({"cells": cells, "object": partial(object, beta)}),
-        Include::Object => json!({"cells": cells, "object": object}),
+    let shown = match include {
+        Include::None => Value::Null,
+        Include::Metadata => partial(object, beta),
+        Include::Object => object.clone(), // the row owns what it shows
+    };
+    let mut row = json!({"cells": cells, "object": shown});
+    let conditions = match &call.kind.source {
+        Source::Builtin(_) => print::conditions(&call.kind.group, &call.kind.kind, object),
+        Source::Custom(_) => Value::Null,
+    };
+    if !conditions.is_null() {
+        row["conditions"] = conditions;
     }
+    row
 }
 
 /// A table of rows; `columns` is null for all but the first event of a watch.

@@ -10,15 +10,23 @@ use super::{Custom, GROUP, PLURAL};
 use crate::call::Call;
 use crate::discovery::priority;
 use crate::hub::Hub;
-use crate::instance::Instance;
+use crate::instance::{Instance, Loaded};
 use crate::kind::{Kind, Kinds, Source, Sub, prefix};
 
 /// Reads all definitions of an instance and serves what they define.
 pub fn reload(hub: &Hub, instance: &Instance, snapshot: &Snapshot) {
+    let mut loaded = instance.definitions.lock();
+    if snapshot.revision < loaded.revision {
+        return; // somebody who saw more was faster
+    }
     let all = format!("{PLURAL}.{GROUP}/");
     let mut kinds: Vec<Arc<Kind>> = Vec::new();
     for (_, entry) in snapshot.range(&all, None) {
         kinds.extend(kinds_of(hub, &entry.object.tree(Revision(0)), entry.modified));
+    }
+    *loaded = Loaded { revision: snapshot.revision, fingerprint: fingerprint(snapshot) };
+    if kinds.is_empty() {
+        return instance.custom.store(hub.shared_native_kinds(instance));
     }
     let stored: Vec<String> = kinds.iter().filter_map(|kind| Some(kind.custom()?.definition.clone())).collect();
     // A stored definition of the same name takes the place of a native one.
@@ -27,7 +35,6 @@ pub fn reload(hub: &Hub, instance: &Instance, snapshot: &Snapshot) {
         native.into_iter().filter(|kind| kind.custom().is_none_or(|custom| !stored.contains(&custom.definition))),
     );
     instance.custom.store(Arc::new(Kinds::new(kinds)));
-    instance.definitions.store(fingerprint(snapshot), std::sync::atomic::Ordering::Release);
 }
 
 /// A number that changes whenever a definition is made, changed or removed.
