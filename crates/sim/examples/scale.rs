@@ -1,7 +1,8 @@
 //! How fast simulated clusters run many pods, and what a pod costs.
 //!
 //! `cargo run -p atoll-sim --example scale -- CLUSTERS NODES PODS` makes one Deployment for every
-//! hundred pods of each cluster and waits until all pods run.
+//! hundred pods of each cluster, waits until all pods run, and then watches what idleness costs. With 0
+//! pods it only does the latter.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failure of the measurement")]
 
 use std::sync::Arc;
@@ -32,7 +33,7 @@ async fn main() {
         let sim = Sim::start(hub.clone(), api.clone(), &name, spec, CancellationToken::new()).await.unwrap();
         running.push((api, sim));
     }
-    let (idle, cpu) = (resident(), processor());
+    let (idle, cpu, before) = (resident(), processor(), writes(&running).await);
     println!("{clusters} clusters of {nodes} nodes: {} MiB", idle / 1024);
     let start = Instant::now();
     let waits = running.iter().map(|(api, _)| fill(api, pods / clusters));
@@ -43,7 +44,13 @@ async fn main() {
         start.elapsed().as_secs_f64(),
         processor() - cpu
     );
-    println!("{:.1} KiB for each pod", (resident() - idle) as f64 / total as f64);
+    if total > 0 {
+        let memory = resident().saturating_sub(idle) as f64 / total as f64;
+        println!(
+            "{memory:.1} KiB and {:.1} writes for each pod",
+            (writes(&running).await - before) as f64 / total as f64
+        );
+    }
     let cpu = processor();
     tokio::time::sleep(Duration::from_secs(5)).await;
     println!("idle: {:.1} % of a processor", (processor() - cpu) / 5.0 * 100.0);
@@ -84,6 +91,16 @@ async fn fill(api: &Endpoint, pods: usize) {
             _ => {}
         }
     }
+}
+
+/// Writes to all clusters so far.
+async fn writes(running: &[(Endpoint, Sim)]) -> u64 {
+    let mut sum = 0;
+    for (api, _) in running {
+        let list = api.list(&Gvr::new("", "v1", "nodes"), None, "limit=1").await.unwrap();
+        sum += list.revision.parse::<u64>().unwrap_or_default();
+    }
+    sum
 }
 
 /// Memory of this process in KiB.

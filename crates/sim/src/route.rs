@@ -113,6 +113,7 @@ fn pod(world: &World, change: &Change) {
         None => {
             world.addresses.lock().release(&head.uid);
             world.files.lock().retain(|(uid, _), _| *uid != head.uid);
+            world.memory.forget(&head.uid);
         }
     }
     world.pods_changed.notify_waiters();

@@ -19,7 +19,7 @@ use crate::correlator::Correlator;
 use crate::fault::Faults;
 use crate::interest::Interests;
 use crate::kind::Kind;
-use crate::kubelet::Addresses;
+use crate::kubelet::{Addresses, Memory};
 use crate::shell::Files;
 use crate::spec::Spec;
 
@@ -114,6 +114,8 @@ pub struct World {
     pub files: Mutex<HashMap<(Box<str>, String), Files>>,
     /// Which events were told lately.
     pub correlator: Mutex<Correlator>,
+    /// What containers left behind on volumes.
+    pub memory: Memory,
     /// Told whenever a pod changes.
     pub pods_changed: Notify,
     /// Ends everything.
@@ -141,6 +143,7 @@ impl World {
             faults: Arc::default(),
             files: Mutex::default(),
             correlator: Mutex::default(),
+            memory: Memory::default(),
             pods_changed: Notify::new(),
             stop,
             caches: std::array::from_fn(|_| Cache::default()),

@@ -6,7 +6,7 @@ use atoll_apiserver::Target;
 use atoll_meta::{Reason, Status};
 use serde_json::Value;
 
-use crate::kubelet::{Wishes, program_of};
+use crate::kubelet::{Program, Wishes, program_of};
 use crate::pod::Pod;
 use crate::time;
 use crate::world::World;
@@ -115,16 +115,24 @@ impl Container {
     pub fn said(&self, world: &World, run: &Value, now: jiff::Timestamp) -> Vec<(jiff::Timestamp, String)> {
         let Some(start) = time::read(&run["startedAt"]) else { return Vec::new() };
         let end = time::read(&run["finishedAt"]).unwrap_or(now);
-        let wishes = Wishes::of(&self.tree);
-        let program = program_of(&self.tree, &self.spec, &wishes, world.faults.crashes(self.pod.head()), start);
-        program.between(start, end)
+        self.program(world, run, start).between(start, end)
     }
 
     /// The next moment at which a running container says something.
     pub fn says_next(&self, world: &World, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
-        let start = time::read(&self.status["state"]["running"]["startedAt"])?;
-        let wishes = Wishes::of(&self.tree);
-        program_of(&self.tree, &self.spec, &wishes, world.faults.crashes(self.pod.head()), start)
-            .next_after(start, after)
+        let run = &self.status["state"]["running"];
+        let start = time::read(&run["startedAt"])?;
+        self.program(world, run, start).next_after(start, after)
+    }
+
+    /// What it does, or did, in a run.
+    fn program(&self, world: &World, run: &Value, start: jiff::Timestamp) -> Program {
+        let count = self.status["restartCount"].as_u64().unwrap_or_default();
+        let last = self.status["lastState"]["terminated"].get("startedAt") == run.get("startedAt");
+        let number = if last { count.saturating_sub(1) } else { count };
+        world.memory.recall(&self.pod.head().uid, &self.name, number).unwrap_or_else(|| {
+            let wishes = Wishes::of(&self.tree);
+            program_of(&self.tree, &self.spec, &wishes, world.faults.crashes(self.pod.head()), start)
+        })
     }
 }

@@ -5,9 +5,9 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use super::container::Container;
-use crate::kubelet::environment;
+use crate::kubelet::{document_root, environment};
 use crate::shell::Files;
-use crate::world::World;
+use crate::world::{Task, World};
 
 /// Entries of a ConfigMap or Secret; nothing if it does not exist.
 async fn entries(world: &World, plural: &str, namespace: &str, name: &str) -> Vec<(String, Vec<u8>)> {
@@ -61,6 +61,9 @@ pub async fn files(world: &World, container: &Container) -> Files {
     }
     let namespace = container.pod.head().namespace.to_string();
     let mut files = Files::of_container(container.pod.name(), &container.pod.ip);
+    if let Some(root) = document_root(container.spec["image"].as_str().unwrap_or_default()) {
+        files.write(&format!("{root}/index.html"), b"<html><body><h1>It works!</h1></body></html>\n", false);
+    }
     for mount in container.spec["volumeMounts"].as_array().into_iter().flatten() {
         let path = mount["mountPath"].as_str().unwrap_or_default();
         files.make_directory(path);
@@ -98,4 +101,6 @@ async fn mounted(world: &World, namespace: &str, volume: &Value) -> Vec<(String,
 pub fn keep(world: &World, container: &Container, files: &Files) {
     let key = (container.pod.head().uid.clone(), container.name.clone());
     world.files.lock().insert(key, files.clone());
+    // Probes may look at them.
+    world.add(Task::Pod, container.pod.item.key());
 }

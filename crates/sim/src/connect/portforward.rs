@@ -6,6 +6,7 @@ use atoll_apiserver::{Body, Visit};
 use atoll_meta::Status;
 use atoll_stream::{PortStream, Purpose, Session, accept};
 use http::Response;
+use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{container, web};
@@ -28,7 +29,7 @@ pub fn serve(world: Arc<World>, mut visit: Visit) -> Result<Response<Body>, Stat
         Ok(accepted) => accepted,
         Err(refusal) => return Ok(refusal.response().map(Body::from)),
     };
-    let (namespace, name) = (pod.head().namespace.to_string(), pod.name().to_owned());
+    let tree = Arc::new(pod.item.tree());
     let stop = world.stop.clone();
     tokio::spawn(async move {
         let mut session = match upgraded.await {
@@ -44,15 +45,15 @@ pub fn serve(world: Arc<World>, mut visit: Visit) -> Result<Response<Body>, Stat
             };
             let Some(stream) = stream else { break };
             let open = ports.is_empty() || ports.iter().any(|(_, port)| *port == stream.port);
-            let (namespace, name) = (namespace.clone(), name.clone());
+            let tree = tree.clone();
             tokio::spawn(async move {
                 if open {
                     // A caller that hangs up has what it wanted.
-                    let _ = converse(stream, &namespace, &name).await;
+                    let _ = converse(stream, &tree).await;
                 } else {
                     let why = format!(
-                        "failed to connect to localhost:{} inside namespace {namespace:?}: connect: connection refused",
-                        stream.port
+                        "failed to connect to localhost:{} inside namespace {}: connect: connection refused",
+                        stream.port, tree["metadata"]["namespace"]
                     );
                     stream.fail(&why).await;
                 }
@@ -68,7 +69,7 @@ pub fn serve(world: Arc<World>, mut visit: Visit) -> Result<Response<Body>, Stat
 }
 
 /// Answers one HTTP request and hangs up.
-async fn converse(mut stream: PortStream, namespace: &str, pod: &str) -> std::io::Result<()> {
+async fn converse(mut stream: PortStream, tree: &Value) -> std::io::Result<()> {
     let mut head = Vec::new();
     let mut buffer = [0; 4096];
     while !head.windows(4).any(|window| window == b"\r\n\r\n") && head.len() < MOST {
@@ -80,7 +81,7 @@ async fn converse(mut stream: PortStream, namespace: &str, pod: &str) -> std::io
     let text = String::from_utf8_lossy(&head);
     let mut first = text.lines().next().unwrap_or_default().split_whitespace();
     let (method, path) = (first.next().unwrap_or("GET"), first.next().unwrap_or("/"));
-    let body = web::page(namespace, pod, &stream.port.to_string(), method, path);
+    let body = web::page(tree, &stream.port.to_string(), method, path);
     let content = if method == "HEAD" { "" } else { &body };
     let answer = format!(
         "HTTP/1.1 200 OK\r\nServer: simulated\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{content}",

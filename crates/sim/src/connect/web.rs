@@ -9,8 +9,15 @@ use super::container;
 use crate::kind::Kind;
 use crate::world::World;
 
-/// The page every simulated server shows.
-pub fn page(namespace: &str, pod: &str, port: &str, method: &str, path: &str) -> String {
+/// The page a simulated server shows: the name of its pod if that is its purpose, else who was asked for what.
+pub fn page(tree: &Value, port: &str, method: &str, path: &str) -> String {
+    let text = |field: &str| tree["metadata"][field].as_str().unwrap_or_default();
+    let (namespace, pod) = (text("namespace"), text("name"));
+    let containers = tree["spec"]["containers"].as_array().into_iter().flatten();
+    let mut words = containers.flat_map(|one| one["args"].as_array().into_iter().flatten());
+    if words.any(|word| word == "serve-hostname") {
+        return pod.to_owned();
+    }
     format!("Simulated container of pod {namespace}/{pod}, port {port}\n{method} {path}\n")
 }
 
@@ -35,7 +42,7 @@ pub fn serve_pod(world: &World, visit: &Visit) -> Result<Response<Body>, Status>
     if pod.ready.is_none() && pod.ip.is_empty() {
         return Err(Status::unavailable(format!("pod {} has no address", target.name)));
     }
-    Ok(answer(visit, &target.namespace, &target.name, &port))
+    Ok(answer(visit, &pod.item.tree(), &port))
 }
 
 /// `services/proxy`: a request passed to one of the pods behind a service.
@@ -55,7 +62,7 @@ pub fn serve_service(world: &World, visit: &Visit) -> Result<Response<Body>, Sta
     let Some(pod) = ready.next() else {
         return Err(Status::unavailable(format!("no endpoints available for service {:?}", item.object.head.name)));
     };
-    Ok(answer(visit, namespace, pod.name(), &port))
+    Ok(answer(visit, &pod.item.tree(), &port))
 }
 
 /// `scheme:name:port`, `name:port` or `name`.
@@ -69,7 +76,7 @@ fn split(text: &str) -> (String, String) {
     }
 }
 
-fn answer(visit: &Visit, namespace: &str, pod: &str, port: &str) -> Response<Body> {
+fn answer(visit: &Visit, tree: &Value, port: &str) -> Response<Body> {
     let path = if visit.target.rest.is_empty() { "/" } else { &visit.target.rest };
-    response(200, "text/plain", page(namespace, pod, port, visit.request.method().as_str(), path))
+    response(200, "text/plain", page(tree, port, visit.request.method().as_str(), path))
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::image::{Pull, digest};
+use super::memory::Memory;
 use super::program::Program;
 use crate::time;
 
@@ -53,6 +54,10 @@ pub struct Life<'a> {
     pub pull: Pull,
     /// What it does.
     pub program: Program,
+    /// What earlier runs left behind, if that matters.
+    pub memory: Option<&'a Memory>,
+    /// The pod.
+    pub tree: &'a Value,
     /// Whether it is started again.
     pub restart: Restart,
     /// Time from running to ready; never if absent.
@@ -111,7 +116,7 @@ impl Life<'_> {
     fn due(&self, status: &Value) -> Option<Timestamp> {
         let state = &status["state"];
         if let Some(running) = state.get("running") {
-            let (length, _) = self.program.end?;
+            let (length, _) = self.end_of(status)?;
             return later(time::read(&running["startedAt"])?, length);
         }
         if state.get("terminated").is_some() {
@@ -211,10 +216,18 @@ impl Life<'_> {
     }
 
     fn end(&self, status: &mut Value, running: &Value) {
-        let (length, exit) = self.program.end.unwrap_or_default();
+        let (length, exit) = self.end_of(status).unwrap_or_default();
         let begin = time::read(&running["startedAt"]).unwrap_or_default();
         let finish = later(begin, length).unwrap_or(begin);
         status["state"] = terminated(exit, &running["startedAt"], finish, &status["containerID"]);
+    }
+
+    /// When and how the present run ends.
+    fn end_of(&self, status: &Value) -> Option<(Duration, i32)> {
+        match self.memory.and_then(|memory| memory.program(self.tree, self.spec, status)) {
+            Some(program) => program.end,
+            None => self.program.end,
+        }
     }
 
     fn ready_at(&self, status: &Value) -> Option<Timestamp> {

@@ -3,7 +3,9 @@
 mod address;
 mod container;
 mod image;
+mod memory;
 mod node;
+mod probe;
 mod program;
 mod stage;
 mod status;
@@ -12,8 +14,10 @@ mod wishes;
 use std::time::Duration;
 
 pub use address::Addresses;
+pub use memory::Memory;
 pub use node::{ensure_nodes, is_simulated, ready_conditions};
-pub use program::{environment, program_of};
+pub use probe::document_root;
+pub use program::{Program, environment, program_of};
 pub use wishes::Wishes;
 
 use serde_json::Value;
@@ -43,9 +47,30 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
     }
     let host = tree["spec"]["hostNetwork"] == true;
     let ip = if host { node.ip.to_string() } else { world.addresses.lock().take(&node.cidr, &pod.head().uid, &pod.ip) };
-    let around = Around { now: world.now(), ip: &ip, host_ip: &node.ip, crashes: world.faults.crashes(pod.head()) };
+    let around = Around {
+        now: world.now(),
+        ip: &ip,
+        host_ip: &node.ip,
+        crashes: world.faults.crashes(pod.head()),
+        memory: Some(&world.memory),
+        unready: &unready(world, &tree),
+    };
     let step = stage::step(&tree, &around);
     carry_out(world, work, &tree, step).await
+}
+
+/// Names of the containers of a pod whose readiness probes fail.
+fn unready(world: &World, tree: &Value) -> Vec<String> {
+    let containers = tree["spec"]["containers"].as_array().into_iter().flatten();
+    let probed = containers.filter(|one| one["readinessProbe"].is_object());
+    let uid = tree["metadata"]["uid"].as_str().unwrap_or_default();
+    probed
+        .filter_map(|one| {
+            let name = one["name"].as_str().unwrap_or_default().to_owned();
+            let files = world.files.lock().get(&(uid.into(), name.clone())).cloned();
+            probe::fails(tree, one, files.as_ref()).then_some(name)
+        })
+        .collect()
 }
 
 async fn carry_out(world: &World, work: &Work, tree: &Value, step: Step) -> Again {

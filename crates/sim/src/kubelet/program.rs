@@ -93,17 +93,18 @@ pub fn program_of(pod: &Value, container: &Value, wishes: &Wishes, crashes: bool
     program
 }
 
+/// The command line of a container.
+pub fn words(container: &Value) -> Vec<String> {
+    let fields = ["command", "args"].iter().flat_map(|field| container[*field].as_array().into_iter().flatten());
+    fields.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+}
+
 /// What its command line says, or what its image would do.
 fn written(pod: &Value, container: &Value, start: Timestamp) -> Program {
-    let words: Vec<String> = ["command", "args"]
-        .iter()
-        .flat_map(|field| container[*field].as_array().into_iter().flatten())
-        .filter_map(Value::as_str)
-        .map(ToOwned::to_owned)
-        .collect();
+    let words = words(container);
     // Arguments alone are the command of an image without one of its own; others are not known to the shell.
     if !words.is_empty()
-        && let Some(run) = shell::foresee(&words, &environment(pod, container), start)
+        && let Some(run) = shell::foresee(&words, &environment(pod, container), start, &mut shell::Files::default())
     {
         return Program { end: run.end, lines: run.lines, round: run.round };
     }
@@ -112,7 +113,7 @@ fn written(pod: &Value, container: &Value, start: Timestamp) -> Program {
     let name = container["name"].as_str().unwrap_or_default();
     let image = container["image"].as_str().unwrap_or_default();
     let mut lines = vec![(Duration::ZERO, format!("{name}: simulated container of image {image} started"))];
-    if of_job {
+    if of_job && !image.contains("pause") {
         lines.push((JOB_TIME, format!("{name}: work done")));
         return Program { end: Some((JOB_TIME, 0)), lines, round: None };
     }

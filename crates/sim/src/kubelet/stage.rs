@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::container::{Life, Now, Restart, terminated};
 use super::image::{Pull, pull};
+use super::memory::Memory;
 use super::program::program_of;
 use super::status::{conditions, phase};
 use super::wishes::Wishes;
@@ -23,6 +24,10 @@ pub struct Around<'a> {
     pub host_ip: &'a str,
     /// Whether its containers crash, because a fault was asked for.
     pub crashes: bool,
+    /// What containers left behind on volumes, if that is remembered.
+    pub memory: Option<&'a Memory>,
+    /// Names of containers whose readiness probes fail.
+    pub unready: &'a [String],
 }
 
 /// What is to be done for a pod.
@@ -135,6 +140,10 @@ fn live(pod: &Value, wishes: &Wishes, around: &Around<'_>) -> Step {
         list.push(advance(&life, &pod["status"]["containerStatuses"], around.now, &mut next, &mut events));
     }
     status["containerStatuses"] = list.into();
+    let guests = guests(pod, wishes, around, ready_to_run, &mut next, &mut events);
+    if !guests.is_empty() {
+        status["ephemeralContainerStatuses"] = guests.into();
+    }
     let phase = phase(pod, &status);
     status["phase"] = phase.into();
     status["observedGeneration"] = pod["metadata"]["generation"].clone();
@@ -145,6 +154,28 @@ fn live(pod: &Value, wishes: &Wishes, around: &Around<'_>) -> Step {
     }
     let again = next.into_iter().filter(|at| *at > around.now).min().map(|at| time::until(around.now, at));
     Step { status: Some(status), remove: false, again, events }
+}
+
+/// Containers somebody put into a pod to look at it: they run once the pod does, and are never restarted.
+fn guests(
+    pod: &Value,
+    wishes: &Wishes,
+    around: &Around<'_>,
+    start: Option<Timestamp>,
+    next: &mut Vec<Timestamp>,
+    events: &mut Vec<(&'static str, &'static str, String)>,
+) -> Vec<Value> {
+    let containers = pod["spec"]["ephemeralContainers"].as_array().into_iter().flatten();
+    containers
+        .map(|container| {
+            // They came later than the pod; before their first look they were not there.
+            let since = start.map(|at| at.max(around.now));
+            let life = life(pod, container, wishes, around, since, "ContainerCreating", Some(Restart::Never));
+            let mut one = advance(&life, &pod["status"]["ephemeralContainerStatuses"], around.now, next, events);
+            one["ready"] = false.into();
+            one
+        })
+        .collect()
 }
 
 fn has_init(pod: &Value) -> bool {
@@ -211,12 +242,13 @@ fn life<'a>(
     pod: &'a Value,
     container: &'a Value,
     wishes: &Wishes,
-    around: &Around<'_>,
+    around: &Around<'a>,
     start: Option<Timestamp>,
     waiting: &'a str,
     restart: Option<Restart>,
 ) -> Life<'a> {
     let init = restart.is_some();
+    let unready = around.unready.iter().any(|name| container["name"] == name.as_str());
     let meta = &pod["metadata"];
     let text = |field: &str| meta[field].as_str().unwrap_or_default();
     let image = container["image"].as_str().unwrap_or_default();
@@ -229,8 +261,10 @@ fn life<'a>(
         pod: (text("namespace"), text("name"), text("uid")),
         pull: if wishes.pull_fails { Pull::Failed(format!("{image}: not found")) } else { pull(image) },
         program: program_of(pod, container, wishes_here, around.crashes && !init, around.now),
+        memory: around.memory.filter(|_| wishes_here.run_for.is_none() && !around.crashes),
+        tree: pod,
         restart: restart.unwrap_or_else(|| Restart::of(pod["spec"]["restartPolicy"].as_str())),
-        ready_after: (init || !wishes.never_ready).then_some(if init { Duration::ZERO } else { delay }),
+        ready_after: (init || !wishes.never_ready && !unready).then_some(if init { Duration::ZERO } else { delay }),
         start,
         waiting,
     }

@@ -17,7 +17,10 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 fn look(pod: &Value, seconds: i64) -> Step {
-    step(pod, &Around { now: at(seconds), ip: "10.1.0.1", host_ip: "172.18.0.2", crashes: false })
+    step(
+        pod,
+        &Around { now: at(seconds), ip: "10.1.0.1", host_ip: "172.18.0.2", crashes: false, memory: None, unready: &[] },
+    )
 }
 
 /// Lets a pod live through moments; returns phase, readiness and state at each.
@@ -146,4 +149,17 @@ fn a_deadline_ends_a_pod() {
     assert_eq!(first.again, Some(Duration::from_secs(5)));
     tree["status"] = first.status.expect("a status");
     assert_eq!(look(&tree, 5).status.expect("a status")["reason"], "DeadlineExceeded");
+}
+
+#[test]
+fn a_guest_runs_beside_the_containers() {
+    let mut tree = pod(json!({}), json!({}));
+    tree["status"] = look(&tree, 0).status.expect("a status");
+    tree["spec"]["ephemeralContainers"] = json!([{"name": "debugger", "image": "busybox", "command": ["sleep", "5"]}]);
+    let status = look(&tree, 10).status.expect("a status");
+    assert!(status["ephemeralContainerStatuses"][0]["state"].get("running").is_some(), "{status}");
+    tree["status"] = status;
+    let status = look(&tree, 16).status.expect("a status");
+    assert_eq!(status["ephemeralContainerStatuses"][0]["state"]["terminated"]["exitCode"], 0);
+    assert_eq!(status["phase"], "Running");
 }

@@ -1,13 +1,15 @@
 //! The commands of the tiny shell.
 
+use std::time::Duration;
+
 use super::text::{date, format, seconds, unescape};
 use super::{Flow, Shell, Stop, tar};
 
 /// Names that can be found in the path.
-const PROGRAMS: [&str; 37] = [
+const PROGRAMS: [&str; 39] = [
     "sh", "bash", "ash", "echo", "printf", "true", "false", "sleep", "date", "env", "printenv", "hostname", "pwd",
     "ls", "cat", "touch", "mkdir", "rm", "cp", "mv", "test", "id", "whoami", "uname", "head", "tail", "grep", "wc",
-    "seq", "ps", "uptime", "which", "tee", "tar", "stat", "wget", "curl",
+    "seq", "ps", "uptime", "which", "tee", "tar", "stat", "dd", "expr", "wget", "curl",
 ];
 
 impl Shell<'_> {
@@ -45,6 +47,8 @@ impl Shell<'_> {
             "cd" => self.change_directory(arguments),
             "test" => Ok(i32::from(!self.test(arguments))),
             "[" => Ok(i32::from(!self.test(arguments.strip_suffix(&["]".to_owned()]).unwrap_or(arguments)))),
+            "[[" => Ok(i32::from(!self.test(arguments.strip_suffix(&["]]".to_owned()]).unwrap_or(arguments)))),
+            "expr" => self.calculate(arguments),
             "read" => self.read_variable(arguments),
             _ => self.program(name, first, arguments),
         }
@@ -74,6 +78,9 @@ impl Shell<'_> {
             "seq" => return self.sequence(arguments),
             "which" => return self.which(arguments),
             "touch" | "mkdir" | "rm" | "cp" | "mv" | "stat" => return self.file_command(name, arguments),
+            "agnhost" => return self.agnhost(arguments),
+            "logs-generator" => return self.generate_logs(arguments),
+            "dd" => return self.copy_blocks(arguments),
             "tee" => return self.tee(arguments),
             "tar" => return self.tar(arguments),
             "wget" | "curl" => return self.fetch(arguments),
@@ -206,6 +213,39 @@ impl Shell<'_> {
             self.variables.insert(name.clone(), line.to_owned());
         }
         Ok(0)
+    }
+
+    /// `expr LEFT OPERATOR RIGHT` with whole numbers; like the original it fails when the result is zero.
+    fn calculate(&mut self, arguments: &[String]) -> Flow {
+        let [left, operator, right] = arguments else {
+            self.error("expr: syntax error");
+            return Ok(2);
+        };
+        let (Ok(left), Ok(right)) = (left.parse::<i64>(), right.parse::<i64>()) else {
+            self.error("expr: non-numeric argument");
+            return Ok(2);
+        };
+        let result = match operator.as_str() {
+            "+" => left.checked_add(right),
+            "-" => left.checked_sub(right),
+            "*" => left.checked_mul(right),
+            "/" => left.checked_div(right),
+            "%" => left.checked_rem(right),
+            "=" => Some(i64::from(left == right)),
+            "<" => Some(i64::from(left < right)),
+            ">" => Some(i64::from(left > right)),
+            _ => None,
+        };
+        match result {
+            Some(number) => {
+                self.line(&number.to_string());
+                Ok(i32::from(number == 0))
+            }
+            None => {
+                self.error("expr: syntax error");
+                Ok(2)
+            }
+        }
     }
 
     fn test(&self, words: &[String]) -> bool {
@@ -380,6 +420,9 @@ impl Shell<'_> {
                     if name == "mv" {
                         self.files.remove(from);
                     }
+                    if arguments.iter().any(|word| word == "-v") {
+                        self.line(&format!("'{from}' -> '{target}'"));
+                    }
                 }
                 None => code = 1,
             },
@@ -397,6 +440,36 @@ impl Shell<'_> {
             _ => code = i32::from(!paths.iter().all(|path| self.files.exists(path))),
         }
         Ok(code)
+    }
+
+    /// The program of Kubernetes' own test image: what it says is known, all else it does takes for ever.
+    fn agnhost(&mut self, arguments: &[String]) -> Flow {
+        match arguments.split_first() {
+            Some((first, rest)) if first == "logs-generator" => self.generate_logs(rest),
+            _ => Err(Stop::Forever),
+        }
+    }
+
+    /// So many lines, spread over a time.
+    fn generate_logs(&mut self, arguments: &[String]) -> Flow {
+        let value = |name: &str| arguments.iter().skip_while(|word| *word != name).nth(1);
+        let total = value("--log-lines-total").and_then(|text| text.parse::<u32>().ok()).unwrap_or(10).clamp(1, 1000);
+        let length = value("--run-duration").and_then(|text| atoll_meta::time::parse_duration(text).ok());
+        let length = length.and_then(|time| Duration::try_from(time).ok()).unwrap_or(Duration::from_secs(60));
+        for number in 0..total {
+            self.elapsed += length / total;
+            self.line(&format!("I0101 00:00:00.000000       1 logs_generator.go:76] {number} GET /api/v1/pods 200"));
+        }
+        Ok(0)
+    }
+
+    /// `dd of=FILE`: the file is there afterwards; what is in it does not matter here.
+    fn copy_blocks(&mut self, arguments: &[String]) -> Flow {
+        for path in arguments.iter().filter_map(|word| word.strip_prefix("of=")) {
+            let path = self.absolute(path);
+            self.files.write(&path, b"\0", false);
+        }
+        Ok(0)
     }
 
     fn tee(&mut self, arguments: &[String]) -> Flow {

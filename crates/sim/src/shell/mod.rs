@@ -369,9 +369,8 @@ pub struct Run {
 }
 
 /// Looks ahead at what a command line does; `None` if that cannot be known.
-pub fn foresee(words: &[String], variables: &[(String, String)], start: Timestamp) -> Option<Run> {
-    let mut files = Files::default();
-    let mut shell = Shell::new(variables, &mut files, start);
+pub fn foresee(words: &[String], variables: &[(String, String)], start: Timestamp, files: &mut Files) -> Option<Run> {
+    let mut shell = Shell::new(variables, files, start);
     shell.strict = true;
     let (pieces, ending) = shell.run(words, Vec::new());
     let mut run = Run { lines: lines(&pieces), ..Run::default() };

@@ -59,7 +59,7 @@ fn time_is_virtual() {
 
 #[test]
 fn what_a_container_does_is_known_beforehand() {
-    let run = |list: &[&str]| foresee(&words(list), &[], Timestamp::UNIX_EPOCH);
+    let run = |list: &[&str]| foresee(&words(list), &[], Timestamp::UNIX_EPOCH, &mut Files::default());
     assert_eq!(run(&["sleep", "3"]).expect("known").end, Some((Duration::from_secs(3), 0)));
     assert_eq!(run(&["/bin/sh", "-c", "echo a; false"]).expect("known").end, Some((Duration::ZERO, 1)));
     assert!(run(&["nginx", "-g", "daemon off;"]).is_none());
