@@ -34,10 +34,16 @@ pub async fn tend(core: Arc<Core>, name: Arc<str>) -> Again {
     ensure_namespace(&core, &name).await?;
     taint(&core, &cluster, &name).await?;
     match cluster.spec.sync_mode {
-        ClusterSyncMode::Push => {
-            reach(&core, &item.tree(), &name).await?;
-            Ok(None)
-        }
+        ClusterSyncMode::Push => match reach(&core, &item.tree(), &name).await {
+            Err(status) => {
+                // What cannot be reached at all is told as such; nothing is removed for that.
+                core.members.remove(&name);
+                let why = (reason::CLUSTER_NOT_REACHABLE, status.message.clone());
+                tell(&core, &cluster, &name, "False", why).await?;
+                Err(status)
+            }
+            Ok(()) => Ok(None),
+        },
         ClusterSyncMode::Pull => {
             core.members.remove(&name);
             listen(&core, &cluster, &name).await
@@ -59,24 +65,30 @@ async fn listen(core: &Core, cluster: &Cluster, name: &str) -> Again {
     if let Some(left) = grace.checked_sub(silent).filter(|left| !left.is_zero()) {
         return Ok(Some(left + Duration::from_millis(100)));
     }
-    let mut conditions = cluster.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
-    let (reason, message) = if renewed.is_some() {
-        (reason::CLUSTER_STATUS_UNKNOWN, "Agent has stopped renewing its lease.")
+    let why = if renewed.is_some() {
+        (reason::CLUSTER_STATUS_UNKNOWN, "Agent has stopped renewing its lease.".to_owned())
     } else {
-        (reason::CLUSTER_STATUS_NEVER_UPDATED, "Agent has never reported.")
+        (reason::CLUSTER_STATUS_NEVER_UPDATED, "Agent has never reported.".to_owned())
     };
-    let wanted = condition::Wanted {
-        type_: types::READY,
-        status: "Unknown",
-        reason,
-        message: message.to_owned(),
-        generation: 0,
-    };
+    tell(core, cluster, name, "Unknown", why).await?;
+    Ok(Some(core.options.lease_grace / 4))
+}
+
+/// Says how a cluster is when it does not say so itself.
+async fn tell(
+    core: &Core,
+    cluster: &Cluster,
+    name: &str,
+    status: &'static str,
+    (reason, message): (&'static str, String),
+) -> Result<(), Status> {
+    let mut conditions = cluster.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
+    let wanted = condition::Wanted { type_: types::READY, status, reason, message, generation: 0 };
     if condition::set(&mut conditions, wanted, core.now()) {
         let patch = json!({"status": {"conditions": conditions}});
         core.instance.patch(&gvr::clusters(), None, name, "status", Patch::Merge, &patch).await?;
     }
-    Ok(Some(core.options.lease_grace / 4))
+    Ok(())
 }
 
 async fn ensure_finalizer(core: &Core, cluster: &Cluster, name: &str) -> Result<(), Status> {

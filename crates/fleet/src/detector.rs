@@ -55,8 +55,10 @@ async fn gone(core: &Core, watched: &Watched, key: &TemplateKey) -> Again {
     {
         return Ok(None);
     }
-    let there = core.instance.get_opt(&watched.info.gvr, key.in_namespace(), &key.name).await?;
-    if there.is_some_and(|tree| tree["metadata"]["uid"] == resource.uid.as_str()) {
+    // A list, as a kind that is not served for a while must not look like objects that are gone.
+    let query = format!("fieldSelector=metadata.name%3D{}", key.name);
+    let there = core.instance.list(&watched.info.gvr, key.in_namespace(), &query).await?;
+    if there.items.iter().any(|tree| tree["metadata"]["uid"] == resource.uid.as_str()) {
         return Ok(Some(SOON));
     }
     core.delete_binding(&binding).await?;

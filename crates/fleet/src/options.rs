@@ -77,6 +77,47 @@ impl Options {
     }
 }
 
+/// What the keys of settings begin with, as annotations of whatever describes an instance.
+const SETTINGS: &str = "fleet.atoll.io/";
+
+impl Options {
+    /// Takes settings from annotations, such as `fleet.atoll.io/failover: "true"`; what is not understood is told.
+    pub fn configure(&mut self, annotations: &Value) -> Result<(), String> {
+        let given = annotations.as_object().into_iter().flatten();
+        let own = given.filter_map(|(key, value)| Some((key.strip_prefix(SETTINGS)?, value.as_str()?)));
+        let (mut namespaces, mut apis) = (vec!["kube-.*".to_owned()], String::new());
+        for (key, value) in own {
+            match key {
+                "failover" => self.failover = read(key, value)?,
+                "no-execute-taint-eviction" => self.evict_on_taints = read(key, value)?,
+                "preemption" => self.preemption = read(key, value)?,
+                "graceful-eviction-timeout-seconds" => self.eviction_timeout = seconds(key, value)?,
+                "eviction-interval-seconds" => self.eviction_interval = seconds(key, value)?,
+                "cluster-status-update-seconds" => {
+                    self.probe_interval = seconds(key, value)?.max(Duration::from_secs(1))
+                }
+                "cluster-failure-threshold-seconds" => self.probe_threshold = seconds(key, value)?,
+                "cluster-lease-grace-seconds" => self.lease_grace = seconds(key, value)?.max(Duration::from_secs(2)),
+                "skipped-propagating-namespaces" => {
+                    namespaces = value.split(',').map(|one| one.trim().to_owned()).collect()
+                }
+                "skipped-propagating-apis" => apis = value.to_owned(),
+                _ => return Err(format!("{SETTINGS}{key} is not a setting of a fleet")),
+            }
+        }
+        self.skip = Skip::new(&namespaces, &apis)?;
+        Ok(())
+    }
+}
+
+fn read<T: std::str::FromStr<Err: std::fmt::Display>>(key: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|error| format!("{SETTINGS}{key}: {value:?}: {error}"))
+}
+
+fn seconds(key: &str, value: &str) -> Result<Duration, String> {
+    read(key, value).map(Duration::from_secs)
+}
+
 /// Reaches members over HTTPS with the token of their Secret.
 pub struct RemoteMembers;
 
@@ -159,5 +200,41 @@ impl MemberResolver for NamedMembers {
         let name = cluster["metadata"]["name"].as_str().unwrap_or_default();
         let found = self.members.get(name).cloned();
         found.ok_or_else(|| Status::unavailable(format!("there is no way to cluster {name}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    struct Nowhere;
+
+    #[async_trait::async_trait]
+    impl atoll_runtime::Transport for Nowhere {
+        async fn send(
+            &self,
+            _: http::Request<bytes::Bytes>,
+        ) -> Result<http::Response<atoll_runtime::BodyStream>, Status> {
+            Err(Status::unavailable("nowhere"))
+        }
+    }
+
+    #[test]
+    fn settings_are_off_unless_asked_for_and_mistakes_are_told() -> Result<(), String> {
+        let fresh = || Options::new(Endpoint::new("i", Arc::new(Nowhere), "t"), Arc::new(RemoteMembers));
+        let mut options = fresh();
+        options.configure(&json!({"other": "x"}))?;
+        assert!(!options.failover && !options.evict_on_taints && options.preemption);
+        options.configure(&json!({
+            "fleet.atoll.io/failover": "true", "fleet.atoll.io/no-execute-taint-eviction": "true",
+            "fleet.atoll.io/graceful-eviction-timeout-seconds": "5", "fleet.atoll.io/skipped-propagating-apis": "a.io"}))?;
+        assert!(options.failover && options.evict_on_taints && options.eviction_timeout == Duration::from_secs(5));
+        assert!(options.skip.kind(&atoll_meta::Gvk::new("a.io", "v1", "X")));
+        for (key, value) in [("failover", "perhaps"), ("unknown", "x"), ("skipped-propagating-namespaces", "(")] {
+            assert!(fresh().configure(&json!({format!("fleet.atoll.io/{key}"): value})).is_err(), "{key}");
+        }
+        Ok(())
     }
 }

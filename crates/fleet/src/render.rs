@@ -31,8 +31,11 @@ pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
     if core.templates.follow(&core, &template_key.gvk).await?.is_none() {
         return Ok(Some(Duration::from_secs(5)));
     }
-    // A template that is not in sight removes nothing: the detector deletes the binding when it is gone.
-    let Some(item) = core.templates.find(&template_key) else { return Ok(None) };
+    // A template that is not in sight removes nothing: the detector asks again and deletes the binding if it is gone.
+    let Some(item) = core.templates.find(&template_key) else {
+        core.queues.templates.add(template_key);
+        return Ok(None);
+    };
     if waits_for_purge(&binding, &works) {
         return Ok(None);
     }

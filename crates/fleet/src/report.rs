@@ -47,7 +47,7 @@ async fn tell_template(core: &Core, binding: &Binding, items: &[(String, Value)]
         Ok(true) => {}
         Ok(false) => return Ok(None),
         Err(error) => {
-            tracing::debug!(?key, %error, "status not aggregated");
+            core.event(&old, true, "AggregateStatusFailed", &error.to_string()).await;
             return Err(Status::bad_request(error.to_string()));
         }
     }

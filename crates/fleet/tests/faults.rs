@@ -3,14 +3,14 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use atoll_fleet::NamedMembers;
 use atoll_meta::Status;
-use atoll_runtime::{BodyStream, Endpoint, Patch, Transport};
+use atoll_runtime::{BodyStream, Endpoint, Patch, Transport, WatchEvent};
 use bytes::Bytes;
 use http::{Request, Response};
 use parking_lot::Mutex;
@@ -118,13 +118,21 @@ async fn after_many_random_faults_members_hold_exactly_what_policies_say() {
     }
     let mut expected: BTreeMap<String, Value> = BTreeMap::from([("keeper".to_owned(), json!({"value": "1"}))]);
     ways.iter().for_each(|way| way.rate.store(40, Ordering::Relaxed));
-    for step in 0..60_u32 {
+    let mut deleted: BTreeSet<String> = BTreeSet::new();
+    let mut begin = BTreeMap::new();
+    for name in ["m1", "m2", "m3"] {
+        begin.insert(name, world.member(name).list(&core("configmaps"), NS, "").await.unwrap().revision);
+    }
+    let mut step = 0_u32;
+    while step < 60 || faults.load(Ordering::Relaxed) < 200 {
+        step += 1;
         let name = format!("map-{}", random.random_range(0..12));
         let data = json!({"value": step.to_string()});
         match (random.random_range(0..4), expected.contains_key(&name)) {
             (0, true) => {
                 world.instance.delete(&core("configmaps"), NS, &name, &Value::Null).await.unwrap();
                 expected.remove(&name);
+                deleted.insert(name);
             }
             (_, true) => {
                 world
@@ -160,10 +168,23 @@ async fn after_many_random_faults_members_hold_exactly_what_policies_say() {
             .await;
         let copy = member.get(&core("configmaps"), NS, "keeper").await.unwrap();
         assert_eq!(copy["metadata"]["uid"], uids[name], "what nobody changed was never deleted");
+        // What was deleted in between is still told by the history, up to a mark that is set now.
+        member.create(&core("configmaps"), NS, &config_map("mark", json!({}))).await.unwrap();
+        let mut events = member.watch(&core("configmaps"), NS, "", &begin[name]).await.unwrap();
+        loop {
+            match events.next().await.unwrap().unwrap() {
+                WatchEvent::Added(map) if map["metadata"]["name"] == "mark" => break,
+                WatchEvent::Deleted(map) => {
+                    let gone = map["metadata"]["name"].as_str().unwrap();
+                    assert!(deleted.contains(gone), "{gone} was deleted in {name} and nobody asked for that");
+                }
+                _ => {}
+            }
+        }
     }
     let count = faults.load(Ordering::Relaxed);
     println!("{count} faults, seed {seed}");
-    assert!(count >= 100, "only {count} faults");
+    assert!(count >= 200, "only {count} faults");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,23 +1,47 @@
 //! A hub in memory with a fleet and its members, for stories.
 #![allow(dead_code, clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use atoll_apiserver::{ApiService, Hub, Identity, Options as HubOptions};
 use atoll_fleet::{Fleet, NamedMembers, Options, admission, cluster_proxy, install, native_definitions};
-use atoll_meta::Gvr;
-use atoll_runtime::Endpoint;
+use atoll_meta::{Gvr, Status};
+use atoll_runtime::{BodyStream, Endpoint, Patch, Transport};
 use atoll_store::MemoryEngine;
+use bytes::Bytes;
+use http::{Request, Response};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+
+/// The namespace of all stories.
+pub const NS: Option<&str> = Some("default");
 
 pub struct World {
     pub hub: Arc<Hub>,
     pub instance: Endpoint,
     pub members: Vec<Endpoint>,
+    cuts: BTreeMap<String, Arc<AtomicBool>>,
     pub fleet: Option<Fleet>,
     pub stop: CancellationToken,
+}
+
+/// A way to a member that can be cut.
+struct Wire {
+    inner: Arc<dyn Transport>,
+    cut: Arc<AtomicBool>,
+}
+
+#[async_trait::async_trait]
+impl Transport for Wire {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
+        if self.cut.load(Ordering::Relaxed) {
+            return Err(Status::unavailable("the wire is cut"));
+        }
+        self.inner.send(request).await
+    }
 }
 
 /// The one place that knows how a hub is opened.
@@ -65,6 +89,21 @@ impl World {
     /// A hub with a fleet instance and members `m1`, `m2`, ...; nothing runs yet.
     pub async fn new(members: usize) -> Self {
         let hub = open_hub().await;
+        let mut all = Vec::new();
+        for number in 1..=members {
+            let name = format!("m{number}");
+            hub.create_instance(&name).await.unwrap();
+            all.push(endpoint(&hub, &name));
+        }
+        Self::over(hub, all).await
+    }
+
+    /// A hub with a fleet instance for members that run elsewhere; nothing runs yet.
+    pub async fn with_members(members: Vec<Endpoint>) -> Self {
+        Self::over(open_hub().await, members).await
+    }
+
+    async fn over(hub: Arc<Hub>, members: Vec<Endpoint>) -> Self {
         hub.create_instance("fleet").await.unwrap();
         hub.add_native(|instance| &*instance.name == "fleet", native_definitions()).await.unwrap();
         hub.add_admission(admission());
@@ -72,13 +111,13 @@ impl World {
         hub.add_connector("cluster.karmada.io", "clusters", "proxy", cluster_proxy(Arc::new(neighbours)));
         let instance = endpoint(&hub, "fleet");
         install(&instance).await.unwrap();
-        let mut all = Vec::new();
-        for number in 1..=members {
-            let name = format!("m{number}");
-            hub.create_instance(&name).await.unwrap();
-            all.push(endpoint(&hub, &name));
-        }
-        Self { hub, instance, members: all, fleet: None, stop: CancellationToken::new() }
+        let cuts = members.iter().map(|member| (member.name().to_owned(), Arc::new(AtomicBool::new(false)))).collect();
+        Self { hub, instance, members, cuts, fleet: None, stop: CancellationToken::new() }
+    }
+
+    /// Cuts a member off from the hub, or lets it back.
+    pub fn cut(&self, member: &str, off: bool) {
+        self.cuts[member].store(off, Ordering::Relaxed);
     }
 
     /// Starts the fleet with all members joined.
@@ -93,7 +132,10 @@ impl World {
 
     /// Starts the controllers.
     pub async fn run(&mut self, adjust: impl FnOnce(&mut Options)) {
-        let named = self.members.iter().map(|member| (member.name().to_owned(), member.clone()));
+        let named = self.members.iter().map(|member| {
+            let wire = Wire { inner: member.transport().clone(), cut: self.cuts[member.name()].clone() };
+            (member.name().to_owned(), Endpoint::new(member.name(), Arc::new(wire), "atoll-fleet"))
+        });
         let mut options = Options::new(self.instance.clone(), Arc::new(NamedMembers::new(named)));
         options.probe_interval = Duration::from_secs(1);
         adjust(&mut options);
@@ -123,6 +165,44 @@ impl World {
             ready && cluster["status"]["apiEnablements"].is_array()
         })
         .await;
+    }
+
+    /// The clusters a binding names.
+    pub async fn targets(&self, binding: &str) -> Vec<String> {
+        let binding = self.instance.get_opt(&bindings(), NS, binding).await.unwrap().unwrap_or_default();
+        let names = binding["spec"]["clusters"].as_array().into_iter().flatten();
+        names.map(|cluster| cluster["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// A condition of a binding.
+    pub async fn condition(&self, binding: &str, kind: &str) -> Value {
+        let binding = self.instance.get_opt(&bindings(), NS, binding).await.unwrap().unwrap_or_default();
+        let conditions = binding["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default()
+    }
+
+    /// What a controller of the member would report once all replicas run.
+    pub async fn report(&self, member: &str, name: &str, ready: i64) {
+        let copy = self.in_member(member, &deployments(), name, |_| true).await;
+        let status = json!({"status": {"observedGeneration": copy["metadata"]["generation"], "replicas": ready,
+            "updatedReplicas": ready, "readyReplicas": ready, "availableReplicas": ready}});
+        self.member(member).patch(&deployments(), NS, name, "status", Patch::Merge, &status).await.unwrap();
+    }
+
+    /// Waits until a Cluster is Ready, or is not.
+    pub async fn readiness(&self, name: &str, status: &str) {
+        self.eventually(&format!("{name} has Ready={status}"), async || {
+            let cluster = self.instance.get(&clusters(), None, name).await.unwrap();
+            let conditions = cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.iter().any(|c| c["type"] == "Ready" && c["status"] == status)
+        })
+        .await;
+    }
+
+    /// Whether an event with this reason was told.
+    pub async fn told(&self, reason: &str) -> bool {
+        let events = self.instance.list(&core("events"), None, "").await.unwrap().items;
+        events.iter().any(|event| event["reason"] == reason)
     }
 
     pub fn member(&self, name: &str) -> &Endpoint {
@@ -181,4 +261,61 @@ pub fn policy(name: &str, more: Value) -> Value {
     atoll_patch::merge_patch(&mut spec, &more);
     json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
            "metadata": {"name": name, "namespace": "default"}, "spec": spec})
+}
+
+/// The part of a policy that names clusters.
+pub fn only(names: &[&str]) -> Value {
+    json!({"placement": {"clusterAffinity": {"clusterNames": names}}})
+}
+
+/// A policy for ConfigMaps with a label.
+pub fn map_policy(name: &str, label: &str, more: Value) -> Value {
+    let mut spec = json!({"resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"story": label}}}]});
+    atoll_patch::merge_patch(&mut spec, &more);
+    policy(name, spec)
+}
+
+/// A ConfigMap with a label.
+pub fn marked_map(name: &str, label: &str, value: &str) -> Value {
+    let mut map = config_map(name, json!({"value": value}));
+    map["metadata"]["labels"] = json!({"story": label});
+    map
+}
+
+/// The definition of a small kind with a status.
+pub fn gear_definition() -> Value {
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "gears.example.io"},
+        "spec": {"group": "example.io", "names": {"kind": "Gear", "plural": "gears", "singular": "gear", "listKind": "GearList"}, "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
+}
+
+pub fn definitions() -> Gvr {
+    Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+}
+
+pub fn gears() -> Gvr {
+    Gvr::new("example.io", "v1", "gears")
+}
+
+pub fn gear(name: &str, teeth: i64) -> Value {
+    json!({"apiVersion": "example.io/v1", "kind": "Gear", "metadata": {"name": name, "namespace": "default"}, "spec": {"teeth": teeth}})
+}
+
+pub fn customizations() -> Gvr {
+    Gvr::new("config.karmada.io", "v1alpha1", "resourceinterpretercustomizations")
+}
+
+pub fn customization(name: &str, target: (&str, &str), scripts: Value) -> Value {
+    json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization", "metadata": {"name": name},
+        "spec": {"target": {"apiVersion": target.0, "kind": target.1}, "customizations": scripts}})
+}
+
+pub fn rebalancer(name: &str, workload: &str) -> Value {
+    json!({"apiVersion": "apps.karmada.io/v1alpha1", "kind": "WorkloadRebalancer", "metadata": {"name": name},
+        "spec": {"workloads": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": workload}]}})
+}
+
+pub fn rebalancers() -> Gvr {
+    Gvr::new("apps.karmada.io", "v1alpha1", "workloadrebalancers")
 }

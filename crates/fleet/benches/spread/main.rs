@@ -1,0 +1,66 @@
+//! How fast copies reach members, and what that costs.
+//!
+//! ```text
+//! cargo bench -p atoll-fleet --bench spread -- demo --atoll target/release/atoll
+//! cargo bench -p atoll-fleet --bench spread -- real --atoll target/release/atoll
+//! cargo bench -p atoll-fleet --bench spread -- outside --hub F --context C --member F1 --member F2 --member F3 --pid P...
+//! cargo bench -p atoll-fleet --bench spread -- schedule | restart
+//! ```
+//!
+//! `demo` and `real` start a hub as a process of its own, with simulated members and with real API servers (etcd with
+//! fsync); `outside` measures any control plane that speaks Karmada's API in the same way. Options: `--rounds` (50),
+//! `--count` (1000), `--idle` seconds (30), `--workloads` (10000).
+#![allow(clippy::unwrap_used)]
+
+mod driver;
+mod process;
+mod scale;
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+use std::collections::HashMap;
+
+/// The words of the command line.
+pub struct Words(HashMap<String, Vec<String>>);
+
+impl Words {
+    fn read() -> (Option<String>, Self) {
+        let mut given = std::env::args().skip(1).filter(|word| word != "--bench").peekable();
+        let mode = given.next_if(|word| !word.starts_with("--"));
+        let mut words: HashMap<String, Vec<String>> = HashMap::new();
+        while let Some(word) = given.next() {
+            let value = given.next_if(|next| !next.starts_with("--")).unwrap_or_default();
+            words.entry(word.trim_start_matches('-').to_owned()).or_default().push(value);
+        }
+        (mode, Self(words))
+    }
+
+    /// The last value of an option.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).and_then(|values| values.last()).map(String::as_str)
+    }
+
+    /// All values of an option.
+    pub fn all(&self, name: &str) -> &[String] {
+        self.0.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// A number, or the usual one.
+    pub fn number(&self, name: &str, usual: usize) -> usize {
+        self.text(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("--{name} {text} is no number")))
+    }
+}
+
+fn main() {
+    let (mode, words) = Words::read();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    match mode.as_deref() {
+        Some("demo") => runtime.block_on(driver::demo(&words)),
+        Some("real") => runtime.block_on(driver::real(&words)),
+        Some("outside") => runtime.block_on(driver::outside(&words)),
+        Some("schedule") => scale::schedule(&words),
+        Some("restart") => runtime.block_on(scale::restart(&words)),
+        // `cargo test --benches` and a bare `cargo bench` only show that it can run.
+        _ => scale::schedule(&words),
+    }
+}

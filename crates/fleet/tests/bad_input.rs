@@ -1,0 +1,180 @@
+//! Bad input: a clear condition or refusal, and nothing is lost.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::time::Duration;
+
+use atoll_fleet::{JoinOptions, RemoteMembers};
+use atoll_runtime::Patch;
+use serde_json::{Value, json};
+use support::{
+    NS, World, bindings, clusters, customization, customizations, definitions, deployment, deployments, gear,
+    gear_definition, gears, only, policies, policy,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_that_contradict_themselves_are_refused_with_the_field_at_fault() {
+    let world = World::new(1).await;
+    for (spec, field) in [
+        (json!({"resourceSelectors": []}), "resourceSelectors"),
+        (json!({"resourceSelectors": [{"kind": "Deployment"}]}), "apiVersion"),
+        (
+            json!({"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "other"}]}),
+            "namespace",
+        ),
+        (
+            json!({"placement": {"clusterAffinity": {"clusterNames": ["a"]}, "clusterAffinities": [{"affinityName": "x"}]}}),
+            "placement",
+        ),
+        (json!({"placement": {"clusterAffinities": [{"affinityName": "x"}, {"affinityName": "x"}]}}), "affinityName"),
+        (
+            json!({"placement": {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 3, "maxGroups": 2}]}}),
+            "maxGroups",
+        ),
+        (json!({"placement": {"spreadConstraints": [{"spreadByField": "moon"}]}}), "spreadByField"),
+        (
+            json!({"placement": {"replicaScheduling": {"weightPreference": {"staticWeightList": [{"targetCluster": {}, "weight": 0}]}}}}),
+            "weight",
+        ),
+        (
+            json!({"placement": {"clusterAffinity": {"fieldSelector": {"matchExpressions": [{"key": "moon", "operator": "In", "values": ["x"]}]}}}}),
+            "fieldSelector",
+        ),
+        (json!({"preemption": "Sometimes"}), "preemption"),
+        (json!({"preemption": "Always"}), "name"),
+        (json!({"conflictResolution": "Fight"}), "conflictResolution"),
+        (json!({"priority": "high"}), "priority"),
+        (json!({"failover": {"application": {"decisionConditions": {"tolerationSeconds": -1}}}}), "failover"),
+        (json!({"suspension": {"dispatching": true, "dispatchingOnClusters": {"clusterNames": ["a"]}}}), "suspension"),
+    ] {
+        let refusal = world.instance.create(&policies(), NS, &policy("bad", spec.clone())).await.unwrap_err();
+        assert_eq!(refusal.code, 422, "{spec}: {refusal}");
+        assert!(refusal.message.contains(field), "{spec}: {refusal}");
+    }
+    assert!(world.instance.list(&policies(), NS, "").await.unwrap().items.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_clusters_and_selectors_without_match_are_told() {
+    let world = World::start(1).await;
+    world.instance.create(&policies(), NS, &policy("p", only(&["nowhere"]))).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    world
+        .eventually("no cluster fits", async || {
+            world.condition("web-deployment", "Scheduled").await["reason"] == "NoClusterFit"
+        })
+        .await;
+    let message = world.condition("web-deployment", "Scheduled").await["message"].to_string();
+    assert!(message.contains("0/1 clusters"), "{message}");
+    let trace = atoll_fleet::why::trace(&world.instance, "deployment", "default", "web").await.unwrap();
+    assert!(trace.obstacle.is_some(), "{trace}");
+    // A selector that matches nothing makes nothing.
+    let nothing = json!({"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "none"}]});
+    world.instance.create(&policies(), NS, &policy("idle", nothing)).await.unwrap();
+    // A kind nobody serves waits; the others go on.
+    let unserved = json!({"resourceSelectors": [{"apiVersion": "nobody.io/v1", "kind": "Ghost"}]});
+    world.instance.create(&policies(), NS, &policy("ghost", unserved)).await.unwrap();
+    world.instance.patch(&policies(), NS, "p", "", Patch::Merge, &json!({"spec": only(&["m1"])})).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |_| true).await;
+    assert_eq!(world.instance.list(&bindings(), NS, "").await.unwrap().items.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_that_loop_or_eat_memory_stop_only_themselves() {
+    let world = World::start(1).await;
+    for endpoint in [&world.instance, world.member("m1")] {
+        endpoint.create(&definitions(), None, &gear_definition()).await.unwrap();
+    }
+    let nonsense = json!({"replicaResource": {"luaScript": "function GetReplicas("}});
+    let target = ("example.io/v1", "Gear");
+    let refusal =
+        world.instance.create(&customizations(), None, &customization("bad", target, nonsense)).await.unwrap_err();
+    assert_eq!(refusal.code, 422, "{refusal}");
+    let both =
+        json!([{"apiVersion": "example.io/v1", "kind": "Gear"}, {"apiVersion": "apps/v1", "kind": "Deployment"}]);
+    world.instance.create(&policies(), NS, &policy("p", json!({"resourceSelectors": both}))).await.unwrap();
+    for (name, script) in [
+        ("loops", "function GetReplicas(obj) while true do end end"),
+        (
+            "eats",
+            "function GetReplicas(obj) local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end return 1, nil end",
+        ),
+    ] {
+        let scripts = json!({"replicaResource": {"luaScript": script}});
+        world.instance.create(&customizations(), None, &customization("bad", target, scripts)).await.unwrap();
+        world.instance.create(&gears(), NS, &gear(name, 1)).await.unwrap();
+        world.eventually("the failure is told", async || world.told("GetReplicasFailed").await).await;
+        world.instance.create(&deployments(), NS, &deployment(name, 1)).await.unwrap();
+        world.in_member("m1", &deployments(), name, |_| true).await;
+        assert!(world.member("m1").get_opt(&gears(), NS, name).await.unwrap().is_none());
+        world.instance.delete(&customizations(), None, "bad", &Value::Null).await.unwrap();
+        let touch = json!({"metadata": {"labels": {"again": "yes"}}});
+        world.instance.patch(&gears(), NS, name, "", Patch::Merge, &touch).await.unwrap();
+        world.in_member("m1", &gears(), name, |_| true).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_whose_address_or_secret_lies_are_told_to_be_unreachable() {
+    let mut world = World::new(1).await;
+    world
+        .run(|options| {
+            options.members = std::sync::Arc::new(RemoteMembers);
+            options.probe_interval = Duration::from_millis(200);
+        })
+        .await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "liar", "namespace": "karmada-cluster"},
+        "stringData": {"token": "made-up", "caBundle": "no certificate"}});
+    world.instance.create(&support::core("secrets"), Some("karmada-cluster"), &secret).await.unwrap();
+    let cluster = |name: &str, spec: Value| json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name}, "spec": spec});
+    let reference = json!({"namespace": "karmada-cluster", "name": "liar"});
+    // Nobody listens there; and a server that is no cluster, reached without checking who it is.
+    let dead = json!({"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1", "secretRef": reference, "insecureSkipTLSVerification": true});
+    world.instance.create(&clusters(), None, &cluster("dead", dead)).await.unwrap();
+    world.readiness("dead", "False").await;
+    let damaged = json!({"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1", "secretRef": reference});
+    world.instance.create(&clusters(), None, &cluster("damaged", damaged)).await.unwrap();
+    world
+        .eventually("the damaged secret is told", async || {
+            let cluster = world.instance.get(&clusters(), None, "damaged").await.unwrap();
+            let conditions = cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.iter().any(|c| {
+                c["type"] == "Ready"
+                    && c["status"] == "False"
+                    && c["message"].as_str().is_some_and(|text| text.contains("caBundle"))
+            })
+        })
+        .await;
+    for (spec, why) in [
+        (json!({"syncMode": "Sideways"}), "syncMode"),
+        (json!({"syncMode": "Push", "zone": "a", "zones": ["b"]}), "zone"),
+        (json!({"syncMode": "Push", "proxyURL": "ftp://x"}), "proxyURL"),
+    ] {
+        let refusal = world.instance.create(&clusters(), None, &cluster("bad", spec)).await.unwrap_err();
+        assert!(refusal.code == 422 && refusal.message.contains(why), "{refusal}");
+    }
+    for name in ["Not_A_Name", &"x".repeat(49)] {
+        let refusal =
+            atoll_fleet::join(&world.instance, world.member("m1"), name, JoinOptions::default()).await.unwrap_err();
+        assert_eq!(refusal.code, 400, "{refusal}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_does_not_serve_a_kind_is_passed_over_and_named() {
+    let world = World::start(2).await;
+    for endpoint in [&world.instance, world.member("m1")] {
+        endpoint.create(&definitions(), None, &gear_definition()).await.unwrap();
+    }
+    let rule = policy("p", json!({"resourceSelectors": [{"apiVersion": "example.io/v1", "kind": "Gear"}]}));
+    world.instance.create(&policies(), NS, &rule).await.unwrap();
+    world.instance.create(&gears(), NS, &gear("g", 1)).await.unwrap();
+    world.in_member("m1", &gears(), "g", |_| true).await;
+    assert_eq!(world.targets("g-gear").await, ["m1"]);
+    let trace = atoll_fleet::why::trace(&world.instance, "gears", "default", "g").await.unwrap().to_string();
+    assert!(trace.contains("m2") && trace.contains("APIEnablement"), "{trace}");
+    // It learns the kind later: the copy follows.
+    world.member("m2").create(&definitions(), None, &gear_definition()).await.unwrap();
+    world.in_member("m2", &gears(), "g", |_| true).await;
+}

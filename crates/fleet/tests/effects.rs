@@ -1,0 +1,250 @@
+//! Fields of policies whose effect only shows when everything runs together.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::time::Duration;
+
+use atoll_meta::Gvr;
+use atoll_runtime::Patch;
+use serde_json::{Value, json};
+use support::{
+    NS, World, bindings, clusters, config_map, core, deployment, deployments, map_policy, marked_map, only, overrides,
+    policies, policy,
+};
+
+fn cluster_policies() -> Gvr {
+    Gvr::new("policy.karmada.io", "v1alpha1", "clusterpropagationpolicies")
+}
+
+fn cluster_overrides() -> Gvr {
+    Gvr::new("policy.karmada.io", "v1alpha1", "clusteroverridepolicies")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selectors_choose_by_name_label_expression_and_namespace() {
+    let world = World::start(1).await;
+    for name in ["shop", "other"] {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        world.instance.create(&core("namespaces"), None, &namespace).await.unwrap();
+    }
+    let selectors = json!([
+        {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "named"},
+        {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "labelSelector": {"matchLabels": {"go": "yes"}}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop",
+         "labelSelector": {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]}]}},
+    ]);
+    let rule = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterPropagationPolicy", "metadata": {"name": "p"},
+        "spec": {"resourceSelectors": selectors, "placement": {}}});
+    world.instance.create(&cluster_policies(), None, &rule).await.unwrap();
+    for (namespace, name, labels) in [
+        ("shop", "named", json!({})),
+        ("shop", "labelled", json!({"go": "yes"})),
+        ("shop", "tiered", json!({"tier": "b"})),
+        ("shop", "neither", json!({"tier": "c"})),
+        ("other", "named", json!({"go": "yes"})),
+    ] {
+        let mut map = config_map(name, json!({"k": "v"}));
+        map["metadata"]["namespace"] = namespace.into();
+        map["metadata"]["labels"] = labels;
+        world.instance.create(&core("configmaps"), Some(namespace), &map).await.unwrap();
+    }
+    let held = async |namespace: &str| {
+        let list = world
+            .member("m1")
+            .list(&core("configmaps"), Some(namespace), "labelSelector=karmada.io%2Fmanaged%3Dtrue")
+            .await
+            .unwrap();
+        let mut names: Vec<String> =
+            list.items.iter().map(|map| map["metadata"]["name"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    };
+    world.eventually("the chosen ones are there", async || held("shop").await == ["labelled", "named", "tiered"]).await;
+    assert!(held("other").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_waits_for_the_overrides_it_depends_on() {
+    let world = World::start(1).await;
+    let mut spec = only(&["m1"]);
+    spec["dependentOverrides"] = json!(["first"]);
+    world.instance.create(&policies(), NS, &policy("p", spec)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    // Another template under another policy shows that the controllers have been by.
+    world.instance.create(&policies(), NS, &map_policy("q", "s", json!({}))).await.unwrap();
+    world.instance.create(&core("configmaps"), NS, &marked_map("later", "s", "1")).await.unwrap();
+    world.in_member("m1", &core("configmaps"), "later", |_| true).await;
+    assert!(world.instance.get_opt(&bindings(), NS, "web-deployment").await.unwrap().is_none());
+    let rule = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy", "metadata": {"name": "first", "namespace": "default"},
+        "spec": {"overrideRules": [{"overriders": {"labelsOverrider": [{"operator": "add", "value": {"from": "first"}}]}}]}});
+    world.instance.create(&overrides(), NS, &rule).await.unwrap();
+    let copy = world.in_member("m1", &deployments(), "web", |_| true).await;
+    assert_eq!(copy["metadata"]["labels"]["from"], "first", "the first copy already has it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_priority_class_orders_bindings_and_another_scheduler_decides_alone() {
+    let world = World::start(1).await;
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000});
+    world.instance.create(&Gvr::new("scheduling.k8s.io", "v1", "priorityclasses"), None, &class).await.unwrap();
+    let spec = json!({"schedulePriority": {"priorityClassSource": "KubePriorityClass", "priorityClassName": "high"}});
+    world.instance.create(&policies(), NS, &policy("p", spec)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |_| true).await;
+    let binding = world.instance.get(&bindings(), NS, "web-deployment").await.unwrap();
+    assert_eq!(binding["spec"]["schedulePriority"]["priority"], 1000);
+    let elsewhere = json!({"schedulerName": "another", "association": true});
+    world.instance.create(&policies(), NS, &map_policy("q", "s", elsewhere)).await.unwrap();
+    world.instance.create(&core("configmaps"), NS, &marked_map("m", "s", "1")).await.unwrap();
+    world
+        .eventually("the binding is there", async || {
+            world.instance.get_opt(&bindings(), NS, "m-configmap").await.unwrap().is_some()
+        })
+        .await;
+    let chosen = json!({"spec": {"clusters": [{"name": "m1"}]}});
+    assert!(world.targets("m-configmap").await.is_empty(), "our scheduler leaves it alone");
+    world.instance.patch(&bindings(), NS, "m-configmap", "", Patch::Merge, &chosen).await.unwrap();
+    world.in_member("m1", &core("configmaps"), "m", |_| true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dispatching_is_suspended_everywhere_or_in_named_clusters() {
+    let world = World::start(1).await;
+    let spec = json!({"suspension": {"dispatching": true}});
+    world.instance.create(&policies(), NS, &policy("p", spec)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    world
+        .eventually("the work is held back", async || {
+            let works = world.instance.list(&support::works(), Some("karmada-es-m1"), "").await.unwrap().items;
+            works.iter().any(|work| work["spec"]["suspendDispatching"] == true)
+        })
+        .await;
+    assert!(world.member("m1").get_opt(&deployments(), NS, "web").await.unwrap().is_none());
+    let go = json!({"spec": {"suspension": {"dispatching": false}}});
+    world.instance.patch(&policies(), NS, "p", "", Patch::Merge, &go).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |_| true).await;
+}
+
+async fn with_failover() -> World {
+    let mut world = World::new(2).await;
+    world
+        .run(|options| {
+            options.failover = true;
+            options.evict_on_taints = true;
+            options.eviction_interval = Duration::from_millis(1);
+        })
+        .await;
+    for name in ["m1", "m2"] {
+        world.join(name, json!({})).await;
+    }
+    world
+}
+
+fn one() -> Value {
+    json!({"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cluster_failover_purges_directly_and_hands_over_state() {
+    let world = with_failover().await;
+    let spec = json!({"placement": one(), "failover": {"cluster": {"purgeMode": "Directly",
+        "statePreservation": {"rules": [{"aliasLabelName": "seen", "jsonPath": "{.replicas}"}]}}}});
+    world.instance.create(&policies(), NS, &policy("p", spec)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 2)).await.unwrap();
+    world.report("m1", "web", 2).await;
+    world
+        .eventually("the status is known", async || {
+            let binding = world.instance.get(&bindings(), NS, "web-deployment").await.unwrap();
+            binding["status"]["aggregatedStatus"][0]["status"]["replicas"] == 2
+        })
+        .await;
+    let taint = json!({"spec": {"taints": [{"key": "broken", "effect": "NoExecute"}]}});
+    world.instance.patch(&clusters(), None, "m1", "", Patch::Merge, &taint).await.unwrap();
+    let copy = world.in_member("m2", &deployments(), "web", |_| true).await;
+    assert_eq!(copy["metadata"]["labels"]["seen"], "2");
+    assert!(world.member("m1").get_opt(&deployments(), NS, "web").await.unwrap().is_none(), "the old one went first");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taint_is_borne_as_long_as_tolerations_say() {
+    let world = with_failover().await;
+    let tolerant = json!({"placement": {"clusterAffinity": {"clusterNames": ["m1"]}, "clusterTolerations": [
+        {"key": "broken", "operator": "Equal", "value": "yes", "effect": "NoExecute"},
+        {"key": "brief", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}]}});
+    world.instance.create(&policies(), NS, &policy("p", tolerant)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |_| true).await;
+    let taints = |list: Value| json!({"spec": {"taints": list}});
+    let borne = taints(json!([{"key": "broken", "value": "yes", "effect": "NoExecute"}]));
+    world.instance.patch(&clusters(), None, "m1", "", Patch::Merge, &borne).await.unwrap();
+    world.instance.create(&policies(), NS, &map_policy("q", "s", only(&["m2"]))).await.unwrap();
+    world.instance.create(&core("configmaps"), NS, &marked_map("later", "s", "1")).await.unwrap();
+    world.in_member("m2", &core("configmaps"), "later", |_| true).await;
+    assert_eq!(world.targets("web-deployment").await, ["m1"]);
+    let brief = taints(json!([{"key": "brief", "effect": "NoExecute"}]));
+    world.instance.patch(&clusters(), None, "m1", "", Patch::Merge, &brief).await.unwrap();
+    world.eventually("the second is over", async || world.targets("web-deployment").await.is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn application_failover_never_purges_unless_told_to() {
+    let world = with_failover().await;
+    let spec = json!({"propagateDeps": true, "placement": one(), "failover": {"application": {
+        "decisionConditions": {"tolerationSeconds": 1}, "purgeMode": "Never"}}});
+    world.instance.create(&policies(), NS, &policy("p", spec)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 2)).await.unwrap();
+    world.report("m1", "web", 1).await;
+    world.report("m2", "web", 2).await;
+    let binding = world.instance.get(&bindings(), NS, "web-deployment").await.unwrap();
+    assert_eq!(binding["spec"]["gracefulEvictionTasks"][0]["suppressDeletion"], true);
+    assert!(world.member("m1").get_opt(&deployments(), NS, "web").await.unwrap().is_some());
+    let decided = json!([{"op": "replace", "path": "/spec/gracefulEvictionTasks/0/suppressDeletion", "value": false}]);
+    world.instance.patch(&bindings(), NS, "web-deployment", "", Patch::Json, &decided).await.unwrap();
+    world.not_in_member("m1", &deployments(), "web").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overrides_of_the_instance_and_the_old_form_of_rules_still_count() {
+    let world = World::start(2).await;
+    world.instance.create(&policies(), NS, &policy("p", json!({}))).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    let label = |value: &str| json!({"labelsOverrider": [{"operator": "add", "value": {"by": value}}]});
+    let old = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterOverridePolicy", "metadata": {"name": "old"},
+        "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "labelSelector": {"matchLabels": {"app": "web"}}}],
+                 "targetCluster": {"clusterNames": ["m1"]}, "overriders": label("instance")}});
+    world.instance.create(&cluster_overrides(), None, &old).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |copy| copy["metadata"]["labels"]["by"] == "instance").await;
+    let own = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy", "metadata": {"name": "own", "namespace": "default"},
+        "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}],
+                 "overrideRules": [{"targetCluster": {"exclude": ["m2"]}, "overriders": label("namespace")}]}});
+    world.instance.create(&overrides(), NS, &own).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |copy| copy["metadata"]["labels"]["by"] == "namespace").await;
+    let plain = world.in_member("m2", &deployments(), "web", |_| true).await;
+    assert!(plain["metadata"]["labels"].get("by").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_outside_namespaces_are_spread_by_policies_of_the_instance() {
+    let world = World::start(1).await;
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "viewer"},
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]});
+    let roles = Gvr::new("rbac.authorization.k8s.io", "v1", "clusterroles");
+    world.instance.create(&roles, None, &role).await.unwrap();
+    let rule = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterPropagationPolicy", "metadata": {"name": "p"},
+        "spec": {"resourceSelectors": [{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "viewer"}], "placement": {}}});
+    world.instance.create(&cluster_policies(), None, &rule).await.unwrap();
+    world
+        .eventually("the role is in the member", async || {
+            world.member("m1").get_opt(&roles, None, "viewer").await.unwrap().is_some()
+        })
+        .await;
+    let bindings = Gvr::new("work.karmada.io", "v1alpha2", "clusterresourcebindings");
+    assert!(world.instance.get_opt(&bindings, None, "viewer-clusterrole").await.unwrap().is_some());
+    world.instance.delete(&roles, None, "viewer", &Value::Null).await.unwrap();
+    world
+        .eventually("it went with its template", async || {
+            world.member("m1").get_opt(&roles, None, "viewer").await.unwrap().is_none()
+        })
+        .await;
+}

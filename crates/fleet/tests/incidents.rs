@@ -1,0 +1,197 @@
+//! Losing contact deletes nothing: what made users of other systems lose trust does not happen here.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::time::Duration;
+
+use atoll_runtime::Patch;
+use serde_json::{Value, json};
+use support::{
+    NS, World, bindings, clusters, core, customization, customizations, definitions, deployment, deployments, gear,
+    gear_definition, gears, map_policy, marked_map, only, policies, policy,
+};
+
+/// Members are asked often and believed soon; nothing else differs from the usual settings.
+async fn watchful(members: usize) -> World {
+    let mut world = World::new(members).await;
+    resume(&mut world).await;
+    for number in 1..=members {
+        world.join(&format!("m{number}"), json!({})).await;
+    }
+    world
+}
+
+async fn resume(world: &mut World) {
+    world
+        .run(|options| {
+            options.probe_interval = Duration::from_millis(200);
+            options.probe_threshold = Duration::from_millis(400);
+        })
+        .await;
+}
+
+/// Waits until something that is still so has been decided on again.
+async fn decided_again(world: &World, name: &str) {
+    let marker = format!("{name}-marker");
+    world.instance.create(&deployments(), NS, &deployment(&marker, 1)).await.unwrap();
+    world
+        .eventually("a later decision was made", async || {
+            world.condition(&format!("{marker}-deployment"), "Scheduled").await.is_object()
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scaling_while_a_member_is_away_takes_nothing_from_it() {
+    let world = watchful(2).await;
+    let divided = json!({"placement": {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}}});
+    world.instance.create(&policies(), NS, &policy("p", divided)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 4)).await.unwrap();
+    let before = world.in_member("m1", &deployments(), "web", |copy| copy["spec"]["replicas"] == 2).await;
+    world.cut("m1", true);
+    world.readiness("m1", "False").await;
+    let more = json!({"spec": {"replicas": 8}});
+    world.instance.patch(&deployments(), NS, "web", "", Patch::Merge, &more).await.unwrap();
+    world.in_member("m2", &deployments(), "web", |copy| copy["spec"]["replicas"].as_i64() >= Some(4)).await;
+    assert!(world.targets("web-deployment").await.contains(&"m1".to_owned()), "failover is off: m1 stays a target");
+    let there = world.member("m1").get(&deployments(), NS, "web").await.unwrap();
+    assert_eq!((&there["spec"]["replicas"], &there["metadata"]["uid"]), (&json!(2), &before["metadata"]["uid"]));
+    world.cut("m1", false);
+    world.readiness("m1", "True").await;
+    let copy = world.in_member("m1", &deployments(), "web", |copy| copy["spec"]["replicas"].as_i64() >= Some(2)).await;
+    assert_eq!(copy["metadata"]["uid"], before["metadata"]["uid"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_absence_and_a_restart_of_the_hub_delete_nothing_on_return() {
+    let mut world = watchful(2).await;
+    world.instance.create(&policies(), NS, &map_policy("p", "s", json!({}))).await.unwrap();
+    world.instance.create(&core("configmaps"), NS, &marked_map("settings", "s", "1")).await.unwrap();
+    let before = world.in_member("m1", &core("configmaps"), "settings", |_| true).await;
+    world.cut("m1", true);
+    world.readiness("m1", "False").await;
+    world.crash();
+    resume(&mut world).await;
+    world.instance.create(&core("configmaps"), NS, &marked_map("later", "s", "1")).await.unwrap();
+    world.in_member("m2", &core("configmaps"), "later", |_| true).await;
+    world.cut("m1", false);
+    world.in_member("m1", &core("configmaps"), "later", |_| true).await;
+    let after = world.member("m1").get(&core("configmaps"), NS, "settings").await.unwrap();
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    let works = world.instance.list(&support::works(), Some("karmada-es-m1"), "").await.unwrap().items;
+    assert!(works.iter().all(|work| work["metadata"]["deletionTimestamp"].is_null()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_is_not_served_for_a_while_loses_no_copies() {
+    let mut world = watchful(1).await;
+    for endpoint in [&world.instance, world.member("m1")] {
+        endpoint.create(&definitions(), None, &gear_definition()).await.unwrap();
+    }
+    let rule = policy("p", json!({"resourceSelectors": [{"apiVersion": "example.io/v1", "kind": "Gear"}]}));
+    world.instance.create(&policies(), NS, &rule).await.unwrap();
+    world.instance.create(&gears(), NS, &gear("g", 3)).await.unwrap();
+    let before = world.in_member("m1", &gears(), "g", |_| true).await;
+    // As around an upgrade: the controllers end, the kind is not served, they start, it is served again.
+    world.crash();
+    let served = |yes: bool| json!([{"op": "replace", "path": "/spec/versions/0/served", "value": yes}]);
+    world.instance.patch(&definitions(), None, "gears.example.io", "", Patch::Json, &served(false)).await.unwrap();
+    resume(&mut world).await;
+    world.instance.create(&policies(), NS, &policy("q", json!({}))).await.unwrap();
+    decided_again(&world, "upgrade").await;
+    assert!(world.member("m1").get_opt(&gears(), NS, "g").await.unwrap().is_some());
+    assert!(world.instance.get_opt(&bindings(), NS, "g-gear").await.unwrap().is_some());
+    world.instance.patch(&definitions(), None, "gears.example.io", "", Patch::Json, &served(true)).await.unwrap();
+    let more = json!({"spec": {"teeth": 5}});
+    world
+        .eventually("the kind is served again", async || {
+            world.instance.patch(&gears(), NS, "g", "", Patch::Merge, &more).await.is_ok()
+        })
+        .await;
+    let after = world.in_member("m1", &gears(), "g", |gear| gear["spec"]["teeth"] == 5).await;
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    // The same under running controllers.
+    world.instance.patch(&definitions(), None, "gears.example.io", "", Patch::Json, &served(false)).await.unwrap();
+    decided_again(&world, "running").await;
+    world
+        .fleet
+        .as_ref()
+        .unwrap()
+        .core()
+        .queues
+        .works
+        .add(atoll_fleet::keys::BindingKey { namespace: "default".into(), name: "g-gear".into() });
+    decided_again(&world, "again").await;
+    let left = world.member("m1").get(&gears(), NS, "g").await.unwrap();
+    assert_eq!(left["metadata"]["uid"], before["metadata"]["uid"]);
+    assert!(world.instance.get_opt(&bindings(), NS, "g-gear").await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unready_member_keeps_its_workloads_while_failover_is_off() {
+    let world = watchful(2).await;
+    let one =
+        json!({"placement": {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]}});
+    world.instance.create(&policies(), NS, &policy("p", one)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |_| true).await;
+    let taints = json!({"spec": {"taints": [{"key": "anything", "effect": "NoExecute"}]}});
+    world.instance.patch(&clusters(), None, "m1", "", Patch::Merge, &taints).await.unwrap();
+    world.cut("m1", true);
+    world.readiness("m1", "False").await;
+    decided_again(&world, "off").await;
+    assert_eq!(world.targets("web-deployment").await, ["m1"]);
+    assert!(world.member("m1").get_opt(&deployments(), NS, "web").await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_the_policy_moves_what_is_there() {
+    let world = watchful(2).await;
+    world.instance.create(&policies(), NS, &policy("p", only(&["m1"]))).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |_| true).await;
+    world.instance.patch(&policies(), NS, "p", "", Patch::Merge, &json!({"spec": only(&["m2"])})).await.unwrap();
+    world.in_member("m2", &deployments(), "web", |_| true).await;
+    world.not_in_member("m1", &deployments(), "web").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_that_breaks_built_in_status_says_so() {
+    let world = watchful(1).await;
+    let broken =
+        json!({"statusAggregation": {"luaScript": "function AggregateStatus(obj, items) error('no idea') end"}});
+    world
+        .instance
+        .create(&customizations(), None, &customization("bad", ("apps/v1", "Deployment"), broken))
+        .await
+        .unwrap();
+    world.instance.create(&policies(), NS, &policy("p", json!({}))).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    world.report("m1", "web", 1).await;
+    world.eventually("the failure is told", async || world.told("AggregateStatusFailed").await).await;
+    world.instance.delete(&customizations(), None, "bad", &Value::Null).await.unwrap();
+    world
+        .eventually("the built-in rule counts again", async || {
+            world.instance.get(&deployments(), NS, "web").await.unwrap()["status"]["readyReplicas"] == 1
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_template_that_vanishes_with_its_namespace_takes_its_copies_and_others_stay() {
+    let world = watchful(1).await;
+    world.instance.create(&policies(), NS, &map_policy("p", "s", json!({}))).await.unwrap();
+    for name in ["one", "two"] {
+        world.instance.create(&core("configmaps"), NS, &marked_map(name, "s", "1")).await.unwrap();
+        world.in_member("m1", &core("configmaps"), name, |_| true).await;
+    }
+    // Somebody else's object of the same kind is never touched.
+    let foreign = support::config_map("theirs", json!({"k": "v"}));
+    world.member("m1").create(&core("configmaps"), NS, &foreign).await.unwrap();
+    world.instance.delete(&core("configmaps"), NS, "one", &Value::Null).await.unwrap();
+    world.not_in_member("m1", &core("configmaps"), "one").await;
+    for name in ["two", "theirs"] {
+        assert!(world.member("m1").get_opt(&core("configmaps"), NS, name).await.unwrap().is_some(), "{name}");
+    }
+}
