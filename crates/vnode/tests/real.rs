@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use atoll_meta::Gvr;
 use atoll_runtime::{Endpoint, Patch};
-use atoll_testkit::{Cluster, Parts, SAME_CONTROLLERS, TestServer, peers};
+use atoll_testkit::{Cluster, Parts, TestServer, peers};
 use atoll_vnode::{KubeconfigResolver, Manager, Options};
 use base64::Engine as _;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 const MOUNT: &str = "leased";
 const NODES: usize = 2;
-const WORKER: Parts = Parts { controllers: SAME_CONTROLLERS, scheduler: true, nodes: NODES };
+const WORKER: Parts = Parts { controllers: "*", scheduler: true, nodes: NODES };
 const COMPUTING: Parts = Parts { controllers: "*", scheduler: true, nodes: 0 };
 
 fn core(plural: &str) -> Gvr {

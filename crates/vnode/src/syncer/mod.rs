@@ -16,6 +16,7 @@ use atoll_api::kubeocean_names::label;
 use atoll_lease::Policy;
 use atoll_meta::Status;
 use atoll_runtime::{Cache, Endpoint, Informer, Selection, work};
+use futures::FutureExt as _;
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
@@ -66,6 +67,11 @@ pub(crate) struct Syncer {
     pub(crate) workloads: Mutex<HashMap<String, Workload>>,
     intranet: Mutex<Option<(tokio::time::Instant, Intranet)>>,
     binding: RwLock<Arc<Binding>>,
+}
+
+/// A pass whose crash is a failure like any other: it is tried again, and no other pass is touched.
+async fn guarded(pass: impl Future<Output = Result<Option<Duration>, Status>>) -> Result<Option<Duration>, Status> {
+    std::panic::AssertUnwindSafe(pass).catch_unwind().await.unwrap_or_else(|_| Err(Status::internal("a pass crashed")))
 }
 
 /// What a syncer follows; ends when dropped.
@@ -181,21 +187,29 @@ impl Syncer {
         syncer.seed();
         tasks.spawn(syncer.clone().renew_leases(stop.clone()));
         let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.nodes.clone(), NODE_WORKERS, stop.clone(), move |name| own.clone().node(name)));
-        let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.pods.clone(), POD_WORKERS, stop.clone(), move |key| own.clone().pod(key)));
-        let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.policies.clone(), 1, stop.clone(), move |name| own.clone().policy(name)));
-        let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.objects.clone(), OBJECT_WORKERS, stop.clone(), move |thing| {
-            own.clone().object(thing)
+        tasks.spawn(work(syncer.queues.nodes.clone(), NODE_WORKERS, stop.clone(), move |name| {
+            guarded(own.clone().node(name))
         }));
         let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.traffic.clone(), 2, stop.clone(), move |traffic| own.clone().traffic(traffic)));
+        tasks.spawn(work(syncer.queues.pods.clone(), POD_WORKERS, stop.clone(), move |key| {
+            guarded(own.clone().pod(key))
+        }));
         let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.strays.clone(), 1, stop.clone(), move |key| own.clone().stray(key)));
+        tasks.spawn(work(syncer.queues.policies.clone(), 1, stop.clone(), move |name| {
+            guarded(own.clone().policy(name))
+        }));
         let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.events.clone(), 2, stop.clone(), move |key| own.clone().tell(key)));
+        tasks.spawn(work(syncer.queues.objects.clone(), OBJECT_WORKERS, stop.clone(), move |thing| {
+            guarded(own.clone().object(thing))
+        }));
+        let own = syncer.clone();
+        tasks.spawn(work(syncer.queues.traffic.clone(), 2, stop.clone(), move |traffic| {
+            guarded(own.clone().traffic(traffic))
+        }));
+        let own = syncer.clone();
+        tasks.spawn(work(syncer.queues.strays.clone(), 1, stop.clone(), move |key| guarded(own.clone().stray(key))));
+        let own = syncer.clone();
+        tasks.spawn(work(syncer.queues.events.clone(), 2, stop.clone(), move |key| guarded(own.clone().tell(key))));
         tasks.spawn(syncer.clone().sweep_regularly(stop.clone()));
         tasks.close();
         tasks.wait().await;

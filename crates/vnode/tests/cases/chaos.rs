@@ -122,7 +122,7 @@ async fn agree(stage: &Stage) -> Result<(), String> {
     Ok(())
 }
 
-async fn churn(seed: u64, rounds: u64) {
+async fn churn(seed: u64, names: u64, rounds: u64) {
     let stage = Stage::open().await;
     let (dice, on) = (Dice::new(seed), Arc::new(AtomicBool::new(true)));
     for (worker, endpoint) in [("w1", &stage.w1), ("w2", &stage.w2)] {
@@ -141,7 +141,7 @@ async fn churn(seed: u64, rounds: u64) {
         until_there(&stage.compute, &nodes(), None, node).await;
     }
     for round in 0..rounds {
-        let name = format!("pod-{}", dice.roll(25));
+        let name = format!("pod-{}", dice.roll(names));
         match dice.roll(5) {
             0..=2 => {
                 let mut pod = pod(&name, nodes_above[dice.roll(4) as usize], "100m");
@@ -185,6 +185,13 @@ async fn churn(seed: u64, rounds: u64) {
 #[tokio::test(start_paused = true)]
 async fn both_sides_agree_after_faults_and_deaths() {
     for seed in 1..=3 {
-        churn(seed, 150).await;
+        churn(seed, 25, 150).await;
     }
+}
+
+/// `ATOLL_CHURN=1000` plays it with a thousand pods.
+#[tokio::test(start_paused = true)]
+async fn many_pods_churned_with_faults_leave_no_orphan_and_no_duplicate() {
+    let pods = std::env::var("ATOLL_CHURN").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
+    churn(7, pods, pods * 3).await;
 }

@@ -125,3 +125,72 @@ async fn admission_refuses_what_can_never_work() {
         assert!(status.code == 422 && status.message.contains(field), "{status}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_several_managers_one_works_and_the_next_takes_over() {
+    let stage = Stage::open().await;
+    let start = |name: &str| {
+        let mut options = stage.options();
+        options.identity = Some(name.to_owned());
+        let stop = stage.stop.child_token();
+        async { (atoll_vnode::Manager::start(options, stop.clone()).await, stop) }
+    };
+    let (first, stop_first) = start("first").await;
+    stage.pass(5).await;
+    let (second, _stop_second) = start("second").await;
+    make_node(&stage.w1, "n1", "4", "8Gi").await;
+    make_policy(&stage.w1, "p1", "w1", json!({})).await;
+    stage.bind("w1", json!({})).await;
+    until_there(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
+    assert_eq!((first.bindings().len(), second.bindings().len()), (1, 0), "one works");
+    assert!(second.is_ready(), "the other waits, which is well");
+    stop_first.cancel();
+    first.ended().await;
+    make_pod(&stage.compute, &pod("web", "vnode-w1-n1", "1")).await;
+    until_there(&stage.w1, &pods(), Some(MOUNT), &below("default", "web")).await;
+    assert_eq!(second.bindings(), ["w1"]);
+}
+
+/// Crashes over requests about pods of this name.
+struct Fragile(atoll_runtime::Endpoint, std::sync::Arc<std::sync::atomic::AtomicBool>);
+
+#[async_trait::async_trait]
+impl atoll_runtime::Transport for Fragile {
+    async fn send(
+        &self,
+        request: http::Request<bytes::Bytes>,
+    ) -> Result<http::Response<atoll_runtime::BodyStream>, atoll_meta::Status> {
+        let about = String::from_utf8_lossy(request.body()).contains("\"unlucky-");
+        let fragile = self.1.load(std::sync::atomic::Ordering::SeqCst);
+        assert!(!(about && fragile && *request.method() == http::Method::POST), "this crash is part of the test");
+        self.0.transport().send(request).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_over_one_pod_touches_no_other_and_is_tried_again() {
+    let stage = Stage::open().await;
+    let fragile = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let (hub, own) = (stage.hub.clone(), fragile.clone());
+    let mut options = stage.options();
+    options.workers = atoll_vnode::ShortCut::new(move |_: &atoll_api::kubeocean::ClusterBinding, _: &str| {
+        let mut worker = atoll_vnode::Worker::in_process(&hub, "w1", atoll_apiserver::Identity::master("vnode"));
+        let transport = Fragile(worker.endpoint.clone(), own.clone());
+        worker.endpoint = atoll_runtime::Endpoint::new("w1", std::sync::Arc::new(transport), "atoll-vnode");
+        Some(worker)
+    });
+    let _manager = atoll_vnode::Manager::start(options, stage.stop.child_token()).await;
+    make_node(&stage.w1, "n1", "64", "64Gi").await;
+    make_policy(&stage.w1, "p1", "w1", json!({})).await;
+    stage.bind("w1", json!({})).await;
+    until_there(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
+    make_pod(&stage.compute, &pod("unlucky", "vnode-w1-n1", "1")).await;
+    stage.pass(120).await;
+    for name in ["a", "b", "c"] {
+        make_pod(&stage.compute, &pod(name, "vnode-w1-n1", "1")).await;
+        until_there(&stage.w1, &pods(), Some(MOUNT), &below("default", name)).await;
+    }
+    assert!(stage.w1.get_opt(&pods(), Some(MOUNT), &below("default", "unlucky")).await.unwrap().is_none());
+    fragile.store(false, std::sync::atomic::Ordering::SeqCst);
+    until_there(&stage.w1, &pods(), Some(MOUNT), &below("default", "unlucky")).await;
+}
