@@ -58,7 +58,9 @@ pub async fn shrink(headers: &HeaderMap, answer: Response<Body>) -> Response<Bod
         other => return Response::from_parts(parts, other),
     };
     parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    parts.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    if !parts.headers.get_all(VARY).iter().any(|value| value == "Accept-Encoding") {
+        parts.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
     parts.headers.remove(CONTENT_LENGTH);
     Response::from_parts(parts, packed)
 }

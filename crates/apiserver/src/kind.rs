@@ -205,7 +205,8 @@ impl Kind {
 
     /// Appends an object's JSON in this version.
     pub fn write(&self, entry: &Entry, revision: Revision, out: &mut Vec<u8>) {
-        if self.converts() || self.outdates(entry) {
+        let elsewhere = self.custom().is_some_and(|custom| custom.is_stored_elsewhere());
+        if self.converts() || elsewhere || self.outdates(entry) {
             let tree = self.tree(entry, revision);
             // A tree serialises; writing to a vector cannot fail.
             let _ = serde_json::to_writer(out, &tree);
@@ -225,6 +226,9 @@ impl Kind {
         {
             custom.default_stored(&mut tree);
             custom.default(&mut tree);
+        }
+        if let Some(custom) = self.custom().filter(|custom| custom.is_stored_elsewhere()) {
+            custom.prune(&mut tree);
         }
         tree["apiVersion"] = self.api_version().into();
         tree["kind"] = (*self.kind).into();

@@ -44,7 +44,8 @@ pub async fn answer(
         )));
     }
     if path == "/openapi/v2" {
-        return Some(Ok(version_two(instance, &definitions, headers)));
+        let answer = version_two(instance, &definitions, headers);
+        return Some(Ok(crate::compress::shrink(headers, answer).await));
     }
     let name = path.strip_prefix("/openapi/v3")?.trim_matches('/');
     if name.is_empty() {
@@ -64,6 +65,7 @@ pub async fn answer(
         if let Ok(tag) = HeaderValue::from_str(&tag) {
             answer.headers_mut().insert(http::header::ETAG, tag);
         }
+        answer.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Accept"));
         return Some(Ok(answer));
     }
     let mut answer = tagged_as(&tag, || bytes, "application/json", headers);
@@ -113,6 +115,7 @@ fn version_two(instance: &Instance, definitions: &Definitions, headers: &HeaderM
     let tag = crate::openapi_v2::tag(&custom);
     let mut answer = tagged_as(&tag, || crate::openapi_v2::document(&custom).into(), "application/json", headers);
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    answer.headers_mut().append(http::header::VARY, HeaderValue::from_static("Accept-Encoding"));
     answer
 }
 

@@ -115,8 +115,14 @@ impl Custom {
     /// Fills in the defaults of the version objects are stored in; nobody owns what only they set.
     pub fn default_stored(&self, object: &mut Value) {
         if let Some(stored) = &self.stored {
+            atoll_schema::prune(object, stored.schema(), true);
             atoll_schema::apply_defaults(object, stored.schema());
         }
+    }
+
+    /// Whether objects are stored in another version than this one.
+    pub fn is_stored_elsewhere(&self) -> bool {
+        self.stored.is_some()
     }
 
     /// Checks an object against schema and rules.

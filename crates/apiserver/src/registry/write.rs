@@ -188,12 +188,8 @@ impl Call {
         }
         match self.kind.custom() {
             None => strategy::prepare_create(&self.strategy(&now), object),
-            Some(custom) => {
-                if self.kind.has_status() {
-                    drop(object.as_object_mut().and_then(|map| map.remove("status")));
-                }
-                custom.default_stored(object);
-            }
+            Some(_) if self.kind.has_status() => drop(object.as_object_mut().and_then(|map| map.remove("status"))),
+            Some(_) => {}
         }
         let review = self.review(Operation::Create, "", None, dry_run, meta_text(object, "name").to_owned());
         self.admit(&review, object).await?;
@@ -206,6 +202,7 @@ impl Call {
         if !errors.is_empty() {
             return Err(self.kind.invalid(meta_text(object, "name"), &errors));
         }
+        self.store_form(object);
         writes.extend(self.admit_finally(&review, object).await?);
         Ok(())
     }
@@ -235,6 +232,16 @@ impl Call {
             reset,
             versions: &|_| true,
         };
+        if self.kind.custom().is_some() {
+            // Metadata has a schema of its own and was looked at before.
+            let meta = object["metadata"].take();
+            let fits = request.fits(object);
+            object["metadata"] = meta;
+            if !fits {
+                metadata(object).remove("managedFields");
+                return Ok(());
+            }
+        }
         if !self.kind.converts() && &*self.kind.kind != "Event" {
             managed::update(&request, live, object);
             return Ok(());
@@ -349,6 +356,7 @@ impl Call {
         if !errors.is_empty() {
             return Err(Lost::Failed(self.kind.invalid(&self.target.name, &errors)));
         }
+        self.store_form(&mut new);
         let mut writes = self.admit_finally(&review, &mut new).await.map_err(Lost::Failed)?;
         let object = Arc::new(Object::encode(&new).map_err(|error| Lost::Failed(Status::internal(error)))?);
         let unchanged = object.body == entry.object.body;
@@ -425,12 +433,15 @@ impl Call {
                     metadata(new).insert("managedFields".into(), managed);
                 }
             }
-            (Some(custom), _) => {
-                if self.kind.has_status() {
-                    put(new, "status", old.get("status").cloned());
-                }
-                custom.default_stored(new);
-            }
+            (Some(_), _) if self.kind.has_status() => put(new, "status", old.get("status").cloned()),
+            (Some(_), _) => {}
+        }
+    }
+
+    /// Brings a custom object into the form of the version it is stored in.
+    fn store_form(&self, object: &mut Value) {
+        if let Some(custom) = self.kind.custom() {
+            custom.default_stored(object);
         }
     }
 
@@ -445,7 +456,13 @@ impl Call {
             map.filter(|(key, _)| !skip(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
         };
         let annotations_count = &*self.kind.kind == "Deployment" && self.kind.custom().is_none();
-        let changed = part(new) != part(old)
+        // What counts is what will be stored.
+        let stored = self.kind.custom().filter(|custom| custom.is_stored_elsewhere()).map(|custom| {
+            let mut stored = new.clone();
+            custom.default_stored(&mut stored);
+            stored
+        });
+        let changed = part(stored.as_ref().unwrap_or(new)) != part(old)
             || (annotations_count && new["metadata"]["annotations"] != old["metadata"]["annotations"]);
         if changed {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;

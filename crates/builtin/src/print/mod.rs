@@ -106,6 +106,17 @@ pub fn cells(group: &str, kind: &str, object: &Value, now_seconds: i64) -> Vec<V
     (printer(group, kind).cells)(&View { object, now: now_seconds })
 }
 
+/// Why a row is about something that is over, such as a pod that ended; null for all others.
+pub fn conditions(group: &str, kind: &str, object: &Value) -> Value {
+    let phase = object["status"]["phase"].as_str().unwrap_or_default();
+    let message = match (group, kind, phase) {
+        ("", "Pod", "Succeeded") => "The pod has completed successfully.",
+        ("", "Pod", "Failed") => "The pod failed.",
+        _ => return Value::Null,
+    };
+    serde_json::json!([{"type": "Completed", "status": "True", "reason": phase, "message": message}])
+}
+
 /// A short duration for people: `45s`, `2m10s`, `5d3h`.
 pub fn age(seconds: i64) -> String {
     atoll_meta::time::age(jiff::SignedDuration::from_secs(seconds))

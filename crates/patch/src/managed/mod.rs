@@ -9,6 +9,7 @@ mod owners;
 mod update;
 
 use atoll_schema::Typed;
+use serde_json::Value;
 
 pub use apply::apply;
 pub use conflict::{ApplyError, Conflict, conflict_status};
@@ -39,6 +40,11 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     fn kind(&self) -> Kind<'a> {
         Kind::root(self.schema)
+    }
+
+    /// Whether ownership of an object's fields can be told at all: they must be of the types the schema names.
+    pub fn fits(&self, object: &Value) -> bool {
+        crate::typed::fits(object, self.kind())
     }
 
     fn manager_name(&self) -> &'a str {

@@ -15,4 +15,4 @@ pub(crate) use merge::merge;
 pub(crate) use reconcile::{reconcile, with_named_fields};
 pub(crate) use remove::{Emptied, remove};
 pub(crate) use set::field_set;
-pub(crate) use validate::validate;
+pub(crate) use validate::{fits, validate};

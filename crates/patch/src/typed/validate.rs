@@ -9,6 +9,15 @@ use super::kind::{Kind, List, Shape};
 use crate::fields::PathElement;
 use crate::show;
 
+/// Whether the types fit; elements of a list may stand twice.
+pub(crate) fn fits(value: &Value, kind: Kind) -> bool {
+    let mut faults = Vec::new();
+    visit(value, kind, &mut String::new(), &mut faults);
+    faults.iter().all(|fault| fault.contains(TWICE))
+}
+
+const TWICE: &str = "duplicate entries for key ";
+
 /// Fails with the path and the fault, in the original's words.
 pub(crate) fn validate(value: &Value, kind: Kind) -> Result<(), String> {
     let mut faults = Vec::new();
@@ -58,7 +67,7 @@ fn visit_list(items: &[Value], list: &List, path: &mut String, faults: &mut Vec<
         below(path, &element, |path| visit(item, list.items, path, faults));
         let shown = element.to_string();
         if !seen.insert(element) {
-            complain(path, &format!("duplicate entries for key {shown}"), faults);
+            complain(path, &format!("{TWICE}{shown}"), faults);
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct Story {
 #[serde(deny_unknown_fields)]
 pub struct Case {
     pub name: String,
-    /// Method and path; `$ns` and saved values are filled in.
+    /// Method and path; `$ns` and saved values are filled in, and long texts for `$big`, `$huge` and `$deep`.
     pub send: String,
     /// A JSON body.
     #[serde(default)]
@@ -55,6 +55,9 @@ pub struct Case {
     /// What is compared; everything unless it says `code` or `headers` (code and headers).
     #[serde(default)]
     pub only: Option<String>,
+    /// Whether faults are told in no particular order.
+    #[serde(default)]
+    pub unordered: bool,
 }
 
 impl Story {

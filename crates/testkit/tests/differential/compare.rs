@@ -25,8 +25,10 @@ impl fmt::Display for Difference {
 }
 
 /// Headers clients act on.
-const HEADERS: [&str; 8] = [
+const HEADERS: [&str; 10] = [
     "content-type",
+    "content-encoding",
+    "vary",
     "cache-control",
     "retry-after",
     "location",
@@ -63,7 +65,12 @@ pub fn answers(case: &Case, theirs: &Answer, ours: &Answer) -> Vec<Difference> {
     if case.only.as_deref() == Some("headers") {
         return found;
     }
-    values("body", &body(theirs), &body(ours), &mut found);
+    let (mut theirs, mut ours) = (body(theirs), body(ours));
+    if case.unordered {
+        normal::sort_faults(&mut theirs);
+        normal::sort_faults(&mut ours);
+    }
+    values("body", &theirs, &ours, &mut found);
     found
 }
 

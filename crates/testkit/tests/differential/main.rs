@@ -7,6 +7,7 @@
 
 mod case;
 mod compare;
+mod definitions;
 mod known;
 mod levels;
 mod normal;
@@ -75,6 +76,7 @@ fn atoll_answers_as_the_original_does() {
     let only = std::env::var("STORY").ok();
     let stories: Vec<Story> = Story::all(&here().join("cases"))
         .into_iter()
+        .chain(definitions::story())
         .filter(|story| only.as_ref().is_none_or(|wanted| story.name == *wanted))
         .collect();
     // A control plane that runs already saves time while cases are written.

@@ -61,6 +61,15 @@ pub fn value(value: &mut Value) {
     }
 }
 
+/// Puts the faults of a refusal in order; the message only lists them again.
+pub fn sort_faults(tree: &mut Value) {
+    let Some(causes) = tree.pointer_mut("/details/causes").and_then(Value::as_array_mut) else { return };
+    causes.sort_by_key(ToString::to_string);
+    let message = tree["message"].as_str().unwrap_or_default();
+    let start = message.split(" is invalid: ").next().unwrap_or_default().to_owned();
+    tree["message"] = start.into();
+}
+
 /// Replaces what differs in a text.
 pub fn text(text: &str) -> String {
     let mut text = text.to_owned();

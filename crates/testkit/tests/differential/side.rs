@@ -15,6 +15,9 @@ use crate::case::Case;
 /// How long something that happens in the background may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long a first answer may take; documents are made when they are first asked for.
+const ANSWER: Duration = Duration::from_secs(60);
+
 /// A stream that lasts longer than this has no end.
 const ENDLESS: Duration = Duration::from_secs(8);
 
@@ -73,6 +76,14 @@ impl Side {
 
     fn fill(&self, text: &str) -> String {
         let mut text = text.replace("$ns", &self.namespace);
+        for (name, size) in [("$big", 200_000), ("$huge", 4 << 20)] {
+            if text.contains(name) {
+                text = text.replace(name, &"x".repeat(size));
+            }
+        }
+        if text.contains("$deep") {
+            text = text.replace("$deep", &format!("{}1{}", "[".repeat(20_000), "]".repeat(20_000)));
+        }
         let mut saved: Vec<_> = self.saved.iter().collect();
         // Long names first: `$rv2` is not `$rv` and a 2.
         saved.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
@@ -129,7 +140,7 @@ impl Side {
             }
             None => &self.known,
         };
-        let answer = tokio::time::timeout(ENDLESS, endpoint.transport().send(request.body(body).unwrap())).await;
+        let answer = tokio::time::timeout(ANSWER, endpoint.transport().send(request.body(body).unwrap())).await;
         let answer = answer.unwrap_or_else(|_| Err(atoll_meta::Status::unavailable("no answer")));
         let answer = match answer {
             Ok(answer) => answer,

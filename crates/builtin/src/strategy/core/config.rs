@@ -87,7 +87,8 @@ fn config_map(object: &Value, out: &mut Errors) {
         size += decoded_len(value);
     }
     if size > MAX_SIZE {
-        out.too_long(&FieldPath::root(), MAX_SIZE);
+        // The original names the whole like this.
+        out.too_long(&FieldPath::new("[]"), MAX_SIZE);
     }
 }
 

@@ -311,7 +311,7 @@ pub(super) fn quality(object: &Value) -> &'static str {
         crate::strategy::entries(container, part)
             .filter(|(resource, _)| matches!(resource.as_str(), "cpu" | "memory"))
             .filter_map(|(resource, value)| Some((resource.clone(), amount::read(value)?)))
-            .filter(|(_, value)| !value.is_zero())
+            .filter(|(_, value)| *value > Quantity::default())
             .collect()
     };
     let mut any = false;
