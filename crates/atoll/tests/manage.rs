@@ -77,6 +77,42 @@ impl Hub {
         (parts, body.collect().await.unwrap())
     }
 
+    /// Opens a connection of its own and sends a request by hand; the answer comes as bytes.
+    async fn open(
+        &self,
+        token: &str,
+        path: &str,
+        headers: &str,
+    ) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
+        use tokio::io::AsyncWriteExt as _;
+        let trust = atoll_pki::CaBundle::from_pem(&self.ca).unwrap();
+        let mut config = atoll_pki::client_config(&trust, None).unwrap();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let socket = tokio::net::TcpStream::connect(&self.address).await.unwrap();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let mut stream = connector.connect("127.0.0.1".try_into().unwrap(), socket).await.unwrap();
+        let text = format!("GET {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {token}\r\n{headers}\r\n");
+        stream.write_all(text.as_bytes()).await.unwrap();
+        stream
+    }
+
+    /// Makes a local account and logs it in.
+    fn account(&self, name: &str) -> String {
+        assert!(self.atoll(&["account", "create", name], "correct horse\n").0);
+        let (done, text) = self.atoll(&["login", name], "correct horse\n");
+        assert!(done);
+        let access = atoll_pki::Kubeconfig::parse(&text).unwrap().access(Some("root")).unwrap();
+        let atoll_pki::Auth::Token(token) = access.auth else { panic!("a token") };
+        token
+    }
+
+    /// Gives somebody a role in a namespace of an instance.
+    async fn grant(&self, name: &str, role: &str, user: &str, instance: &str, namespace: &str) {
+        let grant = json!({"kind": "Grant", "apiVersion": "atoll.io/v1alpha1", "metadata": {"name": name}, "spec": {
+            "role": role, "subjects": [{"kind": "User", "name": user}], "scope": {"instance": instance, "namespace": namespace}}});
+        assert_eq!(self.rest(Some(&self.token), "POST", "/apis/atoll.io/v1alpha1/grants", Some(grant)).await.0, 201);
+    }
+
     fn request(&self, token: Option<&str>, verb: &str, path: &str) -> http::request::Builder {
         let builder = Request::builder().method(verb).uri(format!("https://{}{path}", self.address));
         match token {
@@ -256,4 +292,113 @@ async fn a_local_account_has_the_same_rights_at_every_entry_until_it_is_closed()
         assert_eq!(hub.rest(ann, "GET", &path, None).await.0, 401, "{path}");
     }
     assert_eq!(hub.grpc(ann, "atoll.v1alpha1.InstanceService", "ListInstances", json!({})).await.0, 16);
+}
+
+/// Reads until a text has come; what follows is still to be read.
+async fn read_until(stream: &mut (impl tokio::io::AsyncRead + Unpin), text: &str) -> String {
+    use tokio::io::AsyncReadExt as _;
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains(text) {
+        let mut piece = [0; 4096];
+        let read = stream.read(&mut piece).await.unwrap();
+        assert_ne!(read, 0, "ended after {}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&piece[..read]);
+    }
+    String::from_utf8_lossy(&seen).into_owned()
+}
+
+/// Waits until the other side has ended a stream.
+async fn ended(mut stream: impl tokio::io::AsyncRead + Unpin) {
+    use tokio::io::AsyncReadExt as _;
+    let reading = async {
+        let mut piece = [0; 4096];
+        while stream.read(&mut piece).await.is_ok_and(|read| read > 0) {}
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), reading).await.expect("it ends with its rights");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s21_watches_and_terminals_end_with_the_rights_they_were_opened_with() {
+    let hub = Hub::start();
+    let admin = Some(hub.token.as_str());
+    let pods = "/instances/member1/api/v1/namespaces/default/pods";
+    let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+    assert_eq!(hub.rest(admin, "POST", pods, Some(pod)).await.0, 201);
+    until("the pod runs", async || {
+        hub.rest(admin, "GET", &format!("{pods}/p"), None).await.1["status"]["phase"] == "Running"
+    })
+    .await;
+    let (ann, bob) = (hub.account("ann"), hub.account("bob"));
+    hub.grant("ann", "editor", "ann", "member1", "default").await;
+    hub.grant("bob", "viewer", "bob", "member1", "default").await;
+    for who in [&ann, &bob] {
+        until("the grants hold", async || hub.rest(Some(who), "GET", pods, None).await.0 == 200).await;
+    }
+    let exec = format!("{pods}/p/exec?command=sh&stdin=true&stdout=true&tty=true");
+    let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-protocol: v5.channel.k8s.io\r\n";
+
+    // S11: who may see pods may not enter them.
+    read_until(&mut hub.open(&bob, &exec, upgrade).await, "403 Forbidden").await;
+
+    let mut terminal = hub.open(&ann, &exec, upgrade).await;
+    read_until(&mut terminal, "101 Switching Protocols").await;
+    let mut watch = hub.open(&ann, &format!("{pods}?watch=true&resourceVersion=0"), "connection: close\r\n").await;
+    read_until(&mut watch, "\"ADDED\"").await;
+    let mut search = hub.open(&ann, "/manage/v1alpha1/watch?kinds=Pod", "connection: close\r\n").await;
+    read_until(&mut search, "\"ADDED\"").await;
+    let mut other = hub.open(&bob, &format!("{pods}?watch=true&resourceVersion=0"), "connection: close\r\n").await;
+    read_until(&mut other, "\"ADDED\"").await;
+
+    assert_eq!(hub.rest(admin, "DELETE", "/apis/atoll.io/v1alpha1/grants/ann", None).await.0, 200);
+    ended(terminal).await;
+    ended(watch).await;
+    ended(search).await;
+    assert_eq!(hub.rest(Some(&ann), "GET", pods, None).await.0, 403);
+    // Rights of others go on.
+    let change = json!({"metadata": {"labels": {"still": "here"}}});
+    let patch =
+        hub.request(admin, "PATCH", &format!("{pods}/p")).header("content-type", "application/merge-patch+json");
+    hub.send(patch.body(Full::new(change.to_string().into())).unwrap()).await;
+    read_until(&mut other, "\"still\"").await;
+    assert!(hub.atoll(&["account", "close", "bob"], "").0);
+    ended(other).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s11_logs_and_terminals_of_members_are_for_who_may_use_them_in_the_instance() {
+    let hub = Hub::start();
+    let admin = Some(hub.token.as_str());
+    let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+    let pods = "/instances/member1/api/v1/namespaces/default/pods";
+    assert_eq!(hub.rest(admin, "POST", pods, Some(pod)).await.0, 201);
+    let runs = async || hub.rest(admin, "GET", &format!("{pods}/p"), None).await.1["status"]["phase"] == "Running";
+    until("the pod runs", runs).await;
+    let (ann, bob, eve) = (hub.account("ann"), hub.account("bob"), hub.account("eve"));
+    hub.grant("ann", "editor", "ann", "fleet", "default").await;
+    hub.grant("bob", "viewer", "bob", "fleet", "default").await;
+    let maps = "/instances/fleet/api/v1/namespaces/default/configmaps";
+    for who in [&ann, &bob] {
+        until("the grants hold", async || hub.rest(Some(who), "GET", maps, None).await.0 == 200).await;
+    }
+    let part =
+        |name: &str| format!("/manage/v1alpha1/instances/fleet/clusters/member1/namespaces/default/pods/p/{name}");
+    let exec = format!("{}?command=sh&stdin=true&stdout=true&tty=true", part("exec"));
+    let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-protocol: v5.channel.k8s.io\r\n";
+    for (who, logs, terminal) in
+        [(&ann, 200, "101 Switching"), (&bob, 200, "403 Forbidden"), (&eve, 403, "403 Forbidden")]
+    {
+        assert_eq!(hub.rest(Some(who), "GET", &part("log"), None).await.0, logs);
+        let streamed = format!("{}:logs", part("log").trim_end_matches("/log"));
+        assert_eq!(hub.rest(Some(who), "GET", &streamed, None).await.0, logs);
+        read_until(&mut hub.open(who, &exec, upgrade).await, terminal).await;
+    }
+    read_until(&mut hub.open("wrong", &exec, upgrade).await, "401 Unauthorized").await;
+
+    let mut terminal = hub.open(&ann, &exec, upgrade).await;
+    read_until(&mut terminal, "101 Switching").await;
+    let mut follow = hub.open(&ann, &format!("{}?follow=true", part("log")), "connection: close\r\n").await;
+    read_until(&mut follow, "200 OK").await;
+    assert_eq!(hub.rest(admin, "DELETE", "/apis/atoll.io/v1alpha1/grants/ann", None).await.0, 200);
+    ended(terminal).await;
+    ended(follow).await;
 }

@@ -51,6 +51,9 @@ impl Audit {
 }
 
 fn is_read(method: &str) -> bool {
+    if let Some((verb, _)) = method.split_once(' ') {
+        return matches!(verb, "GET" | "HEAD" | "OPTIONS");
+    }
     let name = method.rsplit('.').next().unwrap_or(method);
     ["List", "Get", "Search", "Facets", "Watch", "Query", "Detect"].iter().any(|verb| name.starts_with(verb))
 }

@@ -86,6 +86,17 @@ pub async fn config(secret: &Value, key: &str) -> Result<kube::Config, Status> {
     config.map_err(|error| wrong(error.to_string()))
 }
 
+/// The way to a server over a proven connection; `ca` is the authority in base64, `user` as in a kubeconfig.
+pub async fn server(url: &str, ca: Option<&str>, user: &Value) -> Result<kube::Config, Status> {
+    let cluster = json!({"server": url, "certificate-authority-data": ca});
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "c", "user": user}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    });
+    let data = base64::engine::general_purpose::STANDARD.encode(text.to_string());
+    config(&json!({"data": {"kubeconfig": data}}), "kubeconfig").await
+}
+
 /// Whoever stands in the way to a server must not be taken for it: certificates are always checked, with
 /// the authority the kubeconfig gives or else with those of the system.
 fn refuse_unproven(kubeconfig: &Kubeconfig) -> Result<(), Status> {

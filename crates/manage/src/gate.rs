@@ -1,19 +1,21 @@
 //! The gate: who asks, before anything is done for them.
 
 use atoll_apiserver::auth::{self, Authenticator};
-use atoll_apiserver::{Body, Identity, Incoming, handle};
+use atoll_apiserver::{Body, Identity, Incoming, Line, handle};
 use atoll_meta::Status;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use serde_json::Value;
 
 use crate::grpc;
-use crate::manage::{LOGIN, Manage};
+use crate::guard::{Leash, Shown, hold};
+use crate::manage::{LOGIN, Manage, authority_of};
+use crate::terminal::Terminal;
 use crate::transcode::status;
 
-/// What anybody may ask: to log in, and whether the server is alive.
+/// What anybody may ask: to log in, whether the server is alive, and what is proven by a signature.
 fn is_open(path: &str) -> bool {
-    path == LOGIN || path.starts_with("/grpc.health.v1.Health/")
+    path == LOGIN || authority_of(path).is_some() || path.starts_with("/grpc.health.v1.Health/")
 }
 
 /// The instance a path leads into, and the path inside.
@@ -43,6 +45,9 @@ pub async fn answer(manage: &Manage, mut request: Request<Incoming>) -> Response
         return manage.call(request, Identity::anonymous()).await;
     }
     let hub = manage.core().hub.clone();
+    let (parts, body) = request.into_parts();
+    let (shown, line) = (Shown::of(&parts), parts.extensions.get::<Line>().cloned());
+    request = Request::from_parts(parts, body);
     let identity = auth::identify(&hub, &hub.root(), &mut request).await;
     let elsewhere = instance_of(&path).filter(|_| !grpc::is_grpc(request.headers()));
     let identity = match identity.map(|identity| (travelling(identity.clone()), identity)) {
@@ -50,10 +55,15 @@ pub async fn answer(manage: &Manage, mut request: Request<Incoming>) -> Response
         Ok((None, nobody)) => return refused(manage, &request, &path, &nobody, &Status::unauthorized()),
         Err(status) => return refused(manage, &request, &path, &Identity::anonymous(), &status),
     };
-    match elsewhere {
+    if let Some(terminal) = Terminal::parse(&path) {
+        return terminal.open(manage, request, identity, (shown, line)).await;
+    }
+    let leash = Leash::in_root(manage.core().clone(), shown, None);
+    let answer = match elsewhere {
         Some((name, inside)) => pass(manage, request, identity, name, inside).await,
         None => manage.call(request, identity).await,
-    }
+    };
+    hold(leash, line, answer)
 }
 
 /// Writes a refusal down and tells it in the language of the request.

@@ -50,6 +50,10 @@ pub static SERVICE: Kind = kind("", "v1", "services", "Service", true);
 #[allow(missing_docs, reason = "the names say it")]
 pub static DEPLOYMENT: Kind = kind("apps", "v1", "deployments", "Deployment", true);
 #[allow(missing_docs, reason = "the names say it")]
+pub static STATEFUL_SET: Kind = kind("apps", "v1", "statefulsets", "StatefulSet", true);
+#[allow(missing_docs, reason = "the names say it")]
+pub static DAEMON_SET: Kind = kind("apps", "v1", "daemonsets", "DaemonSet", true);
+#[allow(missing_docs, reason = "the names say it")]
 pub static JOB: Kind = kind("batch", "v1", "jobs", "Job", true);
 #[allow(missing_docs, reason = "the names say it")]
 pub static CRON_JOB: Kind = kind("batch", "v1", "cronjobs", "CronJob", true);
@@ -83,7 +87,9 @@ pub static CLUSTER_BINDING: Kind =
 pub static INSTANCE: Kind = kind("atoll.io", "v1alpha1", "instances", "Instance", false);
 
 /// Kinds by the name that methods use.
-static NAMED: [(&str, &str, &Kind); 13] = [
+static NAMED: [(&str, &str, &Kind); 15] = [
+    ("StatefulSet", "StatefulSets", &STATEFUL_SET),
+    ("DaemonSet", "DaemonSets", &DAEMON_SET),
     ("Deployment", "Deployments", &DEPLOYMENT),
     ("Job", "Jobs", &JOB),
     ("CronJob", "CronJobs", &CRON_JOB),

@@ -6,7 +6,7 @@
 //! REST path  ┘   (descriptors: `api`)              └ objects → the instance, as the caller
 //! ```
 //!
-//! Start at [`Manage`]; `gate` finds out who asks. `api` holds the descriptors of `proto/`, `transcode` makes messages of
+//! Start at [`Manage`]; `gate` finds out who asks, `guard` holds what lasts to the rights it began with. `api` holds the descriptors of `proto/`, `transcode` makes messages of
 //! REST requests, `service` does the work, `pour` puts objects into messages. [`access`] is what
 //! people may do, [`controllers`] what runs without being asked.
 
@@ -17,12 +17,15 @@ mod context;
 mod external;
 mod gate;
 mod grpc;
+mod guard;
 mod kinds;
 mod manage;
 mod openapi;
 mod pour;
+mod rules;
 mod service;
 mod shape;
+mod terminal;
 mod transcode;
 
 pub mod access;

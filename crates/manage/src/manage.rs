@@ -1,6 +1,6 @@
 //! The one entry: gRPC and REST over the same methods.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use atoll_apiserver::{ApiService, Body, Hub, Identity, Incoming, json, response};
@@ -16,11 +16,14 @@ use prost_reflect::MethodDescriptor;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
+use crate::access::authority::{self, Signed};
+use crate::access::providers::Providers;
 use crate::access::sessions;
 use crate::api::{Api, DESCRIPTORS, Reply, tree};
 use crate::audit::Audit;
-use crate::context::{Core, Ctx};
+use crate::context::{Core, Ctx, Wish};
 use crate::external::Externals;
+use crate::guard::Epoch;
 use crate::transcode::request::{from_tree, message};
 use crate::transcode::status;
 use crate::{gate, grpc, openapi, service};
@@ -47,7 +50,16 @@ pub struct Manage {
 impl Manage {
     /// Over a hub, its API and an index.
     pub fn new(hub: Arc<Hub>, index: Index, service: ApiService) -> Self {
-        let core = Arc::new(Core { hub, index, service, externals: Externals::default(), audit: Audit::default() });
+        let core = Arc::new(Core {
+            hub,
+            index,
+            service,
+            externals: Externals::default(),
+            audit: Audit::default(),
+            providers: Providers::default(),
+            epoch: Epoch::default(),
+            members: OnceLock::new(),
+        });
         let reporter = tonic_health::server::HealthReporter::new();
         Self { core, health: Health::new(tonic_health::server::HealthService::from_health_reporter(reporter)) }
     }
@@ -76,16 +88,20 @@ impl Manage {
         sessions::open(&self.core.own_endpoint("root"), account, password, self.core.hub.now()).await
     }
 
-    /// Who a session token stands for; `None` when it is not one, or no longer good.
+    /// Who a token of a session or of an identity provider stands for; `None` when it is not one, or no longer good.
     pub async fn identify(&self, token: &str) -> Result<Option<Identity>, Status> {
-        sessions::identify(&self.core.own_endpoint("root"), token, self.core.hub.now()).await
+        let own = sessions::identify(&self.core.own_endpoint("root"), token, self.core.hub.now()).await?;
+        match own {
+            Some(identity) => Ok(Some(identity)),
+            None => self.core.providers.identify(&self.core, token).await,
+        }
     }
 
     /// Answers a request of an authenticated caller.
     pub fn call(&self, request: Request<Incoming>, identity: Identity) -> BoxFuture<'static, Response<Body>> {
         let own = self.clone();
         Box::pin(async move {
-            let ctx = Ctx { core: own.core.clone(), identity };
+            let ctx = Ctx { core: own.core.clone(), identity, wish: Wish::read(request.headers()) };
             if grpc::is_grpc(request.headers()) { own.grpc(request, ctx).await } else { own.rest(request, ctx).await }
         })
     }
@@ -115,6 +131,9 @@ impl Manage {
         if path == LOGIN {
             return self.open_session(request).await;
         }
+        if let Some(name) = authority_of(&path) {
+            return self.take_change(request, name).await;
+        }
         match path.as_str() {
             openapi::PATH => return response(200, "application/json", openapi::document()),
             openapi::PAGE => return response(200, "text/html; charset=utf-8", openapi::page()),
@@ -142,6 +161,36 @@ impl Manage {
         };
         match result.await {
             Ok(token) => json(200, &serde_json::json!({"token": token})),
+            Err(failure) => status::rest(&failure),
+        }
+    }
+}
+
+/// The authority whose changes are posted to a path.
+pub fn authority_of(path: &str) -> Option<&str> {
+    path.strip_prefix("/manage/v1alpha1/authorities/")?.strip_suffix("/changes")
+}
+
+impl Manage {
+    /// `POST /manage/v1alpha1/authorities/NAME/changes`: proven by a signature, not by a caller.
+    async fn take_change(&self, request: Request<Incoming>, name: &str) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let text = |key: &str| head.headers.get(key).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let (time, signature) = (text("atoll-timestamp").to_owned(), text("atoll-signature").to_owned());
+        let posted = head.method == Method::POST;
+        let result = async {
+            if !posted {
+                return Err(status::unimplemented("changes are posted"));
+            }
+            let body = collect(body).await?;
+            authority::take(&self.core, name, &Signed { time: &time, signature: &signature, body: &body }).await
+        };
+        let result = result.await;
+        let who = Identity { user: format!("authority:{name}"), ..Identity::default() };
+        let about = serde_json::json!({"name": name});
+        self.core.audit.record(&who, "Authority.Change", &about, result.as_ref().err(), self.core.hub.now());
+        match result {
+            Ok(()) => json(200, &serde_json::json!({})),
             Err(failure) => status::rest(&failure),
         }
     }

@@ -4,11 +4,8 @@
 mod support;
 
 use atoll_meta::Gvr;
-use bytes::{Buf as _, BufMut as _, BytesMut};
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
-use prost_reflect::prost::Message as _;
-use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::{Value, json};
 use support::{World, deployment, hub_object, master, user};
 
@@ -39,38 +36,6 @@ async fn a_deployment_is_made_listed_paused_and_deleted() {
     assert_eq!((code, &status["code"]), (404, &json!(5)));
 }
 
-async fn grpc(world: &World, path: &str, input: Value) -> (i32, Value) {
-    let pool = DescriptorPool::decode(include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin")).as_slice()).unwrap();
-    let (service, method) = path.split_once('/').unwrap();
-    let method = pool
-        .get_service_by_name(&format!("atoll.v1alpha1.{service}"))
-        .unwrap()
-        .methods()
-        .find(|own| own.name() == method)
-        .unwrap();
-    let message = DynamicMessage::deserialize(method.input(), input).unwrap();
-    let mut body = BytesMut::new();
-    body.put_u8(0);
-    body.put_u32(message.encoded_len() as u32);
-    message.encode(&mut body).unwrap();
-    let request = Request::builder()
-        .method("POST")
-        .uri(format!("/atoll.v1alpha1.{path}"))
-        .header("content-type", "application/grpc");
-    let answer = world.raw(&master(), request.body(Full::new(body.freeze())).unwrap()).await;
-    let headers = answer.headers().clone();
-    let collected = answer.into_body().collect().await.unwrap();
-    let status = collected.trailers().unwrap_or(&headers)["grpc-status"].to_str().unwrap().parse().unwrap();
-    let mut bytes = collected.to_bytes();
-    if bytes.len() < 5 {
-        return (status, Value::Null);
-    }
-    bytes.advance(5);
-    let options = prost_reflect::SerializeOptions::new().skip_default_fields(false);
-    let answer = DynamicMessage::decode(method.output(), bytes).unwrap();
-    (status, answer.serialize_with_options(serde_json::value::Serializer, &options).unwrap())
-}
-
 #[tokio::test]
 async fn grpc_and_rest_give_the_same_answers() {
     let world = World::new().await;
@@ -81,15 +46,20 @@ async fn grpc_and_rest_give_the_same_answers() {
         world.ok(&master(), "GET", &format!("{N}/deployments?pageSize=5&sortBy=field_name&sortDir=asc"), None).await;
     let asked =
         json!({"instance": "fleet", "namespace": "default", "pageSize": 5, "sortBy": "field_name", "sortDir": "asc"});
-    let (code, by_grpc) = grpc(&world, "AppsService/ListDeployments", asked).await;
+    let (code, by_grpc) = world.grpc(&master(), "AppsService/ListDeployments", asked).await;
     assert_eq!((code, by_grpc), (0, by_rest));
     assert_eq!(
-        grpc(&world, "AppsService/GetDeployment", json!({"instance": "fleet", "namespace": "default", "name": "none"}))
+        world
+            .grpc(
+                &master(),
+                "AppsService/GetDeployment",
+                json!({"instance": "fleet", "namespace": "default", "name": "none"})
+            )
             .await
             .0,
         5
     );
-    assert_eq!(grpc(&world, "InsightService/QueryMetric", json!({"instance": "fleet"})).await.0, 12);
+    assert_eq!(world.grpc(&master(), "InsightService/QueryMetric", json!({"instance": "fleet"})).await.0, 12);
 }
 
 #[tokio::test]

@@ -53,7 +53,8 @@ impl Service<Request<hyper::body::Incoming>> for Entry {
             let answer = self.manage.answer(Request::from_parts(parts, body));
             return Box::pin(async move { Ok(answer.await) });
         }
-        self.api.call(Request::from_parts(parts, body))
+        let (manage, api) = (self.manage.clone(), self.api.clone());
+        Box::pin(async move { Ok(manage.native(api, Request::from_parts(parts, body)).await) })
     }
 }
 

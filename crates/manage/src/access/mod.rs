@@ -5,8 +5,10 @@
 //! same answer. `rights` asks it for the search.
 
 pub mod accounts;
+pub mod authority;
 pub mod grants;
 pub mod objects;
+pub mod providers;
 pub mod rights;
 pub mod roles;
 pub mod sessions;

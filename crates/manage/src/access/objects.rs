@@ -13,6 +13,11 @@ pub static ACCESS_ROLE: Kind = kind("atoll.io", "v1alpha1", "accessroles", "Acce
 /// A local user.
 pub static ACCOUNT: Kind = kind("atoll.io", "v1alpha1", "accounts", "Account", false);
 
+/// Who vouches for users elsewhere: an issuer of OpenID Connect.
+pub static PROVIDER: Kind = kind("atoll.io", "v1alpha1", "identityproviders", "IdentityProvider", false);
+/// A system that decides about grants instead of the hub.
+pub static AUTHORITY: Kind = kind("atoll.io", "v1alpha1", "authorities", "Authority", false);
+
 /// The definitions, to be served in `root`.
 pub fn definitions() -> Vec<Value> {
     let text = || json!({"type": "string"});
@@ -32,7 +37,16 @@ pub fn definitions() -> Vec<Value> {
     }});
     let role = json!({"rules": {"type": "array", "items": rule}});
     let account = json!({"displayName": text(), "groups": texts(), "disabled": {"type": "boolean"}});
+    let issuer = json!({"type": "string", "pattern": "^https://"});
+    let provider = json!({
+        "issuer": issuer, "audiences": texts(), "caData": text(), "usernameClaim": text(), "usernamePrefix": text(),
+        "groupsClaim": text(), "groupsPrefix": text(),
+    });
+    let secret = json!({"type": "object", "required": ["namespace", "name"], "properties": {"namespace": name(), "name": name()}});
+    let authority = json!({"url": issuer, "caData": text(), "secretRef": secret});
     vec![
+        definition(&PROVIDER, &provider, &["issuer", "audiences"]),
+        definition(&AUTHORITY, &authority, &["secretRef"]),
         definition(&WORKSPACE, &workspace, &[]),
         definition(&GRANT, &grant, &["subjects", "role", "scope"]),
         definition(&ACCESS_ROLE, &role, &["rules"]),

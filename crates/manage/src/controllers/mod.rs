@@ -1,5 +1,6 @@
 //! What runs without being asked: following instances and members, statistics, grants, states.
 
+mod authority;
 mod external;
 mod follow;
 mod grant;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::access::objects::definitions;
 use crate::context::Core;
 use crate::manage::Manage;
+use crate::rules::Rules;
 
 /// How long a silent leader is respected.
 const LEASE: Duration = Duration::from_secs(15);
@@ -28,6 +30,14 @@ pub async fn start(manage: &Manage, members: Arc<dyn MemberResolver>, stop: Canc
     core.hub.add_native(|instance| &*instance.name == "root", definitions()).await?;
     core.hub.add_native(|instance| &*instance.name == "root", atoll_api::crds(atoll_api::CrdSet::Clusterpedia)).await?;
     core.hub.keys().add_authenticator(Arc::new(manage.clone()));
+    let rules = Rules::start(&core);
+    let ended = stop.clone();
+    tokio::spawn(async move {
+        ended.cancelled().await;
+        drop(rules);
+    });
+    let _ = core.members.set(members.clone());
+    tokio::spawn(core.epoch.clone().run(core.clone(), stop.clone()));
     tokio::spawn(pedia::run(core.clone(), stop.clone()));
     tokio::spawn(follow::run(core.clone(), members, stop.clone()));
     let leadership = Leadership {
@@ -47,6 +57,7 @@ async fn lead_work(core: Arc<Core>, stop: CancellationToken) {
     tokio::join!(
         statistics::run(core.clone(), stop.clone()),
         grant::run(core.clone(), stop.clone()),
+        authority::run(core.clone(), stop.clone()),
         external::run(core, stop)
     );
 }

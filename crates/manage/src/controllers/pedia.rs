@@ -94,14 +94,9 @@ async fn way(object: &Value) -> Result<Endpoint, Status> {
     };
     let encoded = |key: &str| spec[key].as_str().filter(|text| !text.is_empty()).map(ToOwned::to_owned);
     // Without an authority of its own, the certificate of the server must be one the system trusts.
-    let cluster = json!({"server": spec["apiserver"], "certificate-authority-data": encoded("caData")});
     let user = json!({"token": text("tokenData"), "client-certificate-data": encoded("certData"), "client-key-data": encoded("keyData")});
-    let config = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "c", "user": user}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-    });
-    let data = base64::engine::general_purpose::STANDARD.encode(config.to_string());
-    Endpoint::remote(name, external::config(&json!({"data": {"kubeconfig": data}}), "kubeconfig").await?, AGENT)
+    let url = spec["apiserver"].as_str().unwrap_or_default();
+    Endpoint::remote(name, external::server(url, encoded("caData").as_deref(), &user).await?, AGENT)
 }
 
 /// The resources a cluster and the list it refers to ask for.

@@ -2,14 +2,17 @@
 //! that from their names, `list` and `object` do it. The others have functions of their own.
 
 mod aggregation;
+mod backup;
 mod cluster;
 mod custom;
 mod elsewhere;
 mod event;
+mod explain;
 mod instance;
 mod list;
 mod object;
 mod operation;
+mod pods;
 mod policy;
 mod promote;
 mod search;
@@ -24,16 +27,22 @@ use serde_json::{Value, json};
 
 use crate::api::Reply;
 use crate::context::Ctx;
+use crate::kinds::{DAEMON_SET, STATEFUL_SET};
 use crate::pour::pour;
 use operation::Operation;
 
 pub use instance::visible_instances;
+pub use pods::target as pod_part;
 
 /// Runs a method by name, such as `Apps.ListDeployments`.
 pub async fn call(ctx: &Ctx, name: &str, method: &MethodDescriptor, input: &Value) -> Result<Reply, Status> {
     let (service, short) = name.split_once('.').unwrap_or((name, ""));
     let answer = match service {
         "Search" => return search::call(ctx, short, input).await,
+        "Pod" => return pods::logs(ctx, input).await,
+        "Backup" => return backup::call(ctx, short, input).await,
+        "Explain" => explain::call(ctx, short, input).await?,
+        "Promotion" => promote::call(ctx, short, input).await?,
         "Instance" => instance::call(ctx, short, method, input).await?,
         "Cluster" => cluster::call(ctx, short, method, input).await?,
         "Workspace" => workspace::call(ctx, short, input).await?,
@@ -61,6 +70,8 @@ async fn special(ctx: &Ctx, name: &str, method: &MethodDescriptor, input: &Value
             workload::deployment(ctx, name, method, input).await?
         }
         "PauseCronJob" | "ResumeCronJob" => workload::cron_job(ctx, name, method, input).await?,
+        "RestartStatefulSet" => workload::restart(ctx, &STATEFUL_SET, method, input).await?,
+        "RestartDaemonSet" => workload::restart(ctx, &DAEMON_SET, method, input).await?,
         "RestartJob" => workload::restart_job(ctx, method, input).await?,
         "CreateWorkloadService" => workload::service(ctx, input).await?,
         "PromoteMemberClusterDeployment" | "PromoteMemberClusterService" | "PromoteMemberClusterIngress" => {

@@ -89,7 +89,10 @@ pub fn prepared(kind: &Kind, input: &Value, name: Option<&str>) -> Result<Value,
 /// Replaces an object.
 pub async fn update(ctx: &Ctx, kind: &Kind, method: &MethodDescriptor, input: &Value) -> Result<Value, Status> {
     let instance = Ask(input).segment("instance")?;
-    let object = prepared(kind, input, Ask(input).segment_opt("name")?)?;
+    let mut object = prepared(kind, input, Ask(input).segment_opt("name")?)?;
+    if let Some(version) = &ctx.wish.resource_version {
+        object["metadata"]["resourceVersion"] = version.as_str().into();
+    }
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     ask::segment("metadata.name", &name)?;
     let endpoint = ctx.endpoint(instance).await?;
@@ -125,13 +128,16 @@ pub async fn replace(
 pub async fn patch(ctx: &Ctx, kind: &Kind, method: &MethodDescriptor, input: &Value) -> Result<Value, Status> {
     let ask = Ask(input);
     let (instance, name) = (ask.segment("instance")?, ask.segment("name")?);
-    let change = match &input["data"] {
+    let mut change = match &input["data"] {
         Value::String(text) => ask::object(text)?,
         // Entries of what such objects mostly hold: data, or annotations.
         entries if *kind == CONFIG_MAP => json!({"data": entries}),
         entries if *kind == SECRET => json!({"stringData": entries}),
         entries => json!({"metadata": {"annotations": entries}}),
     };
+    if let Some(version) = &ctx.wish.resource_version {
+        change["metadata"]["resourceVersion"] = version.as_str().into();
+    }
     let endpoint = ctx.endpoint(instance).await?;
     let done = endpoint.patch(&kind.gvr(), namespace(kind, input)?, name, "", Patch::Merge, &change).await?;
     ctx.settle(instance, kind, &done).await;
@@ -151,9 +157,14 @@ pub async fn delete(ctx: &Ctx, kind: &Kind, input: &Value) -> Result<Value, Stat
     }
     // A missing object is told: the caller named it.
     let before = endpoint.get(&kind.gvr(), namespace, name).await?;
-    let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background", "preconditions": {"uid": before["metadata"]["uid"]}});
+    let mut options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background", "preconditions": {"uid": before["metadata"]["uid"]}});
+    if let Some(version) = &ctx.wish.resource_version {
+        options["preconditions"]["resourceVersion"] = version.as_str().into();
+    }
     endpoint.delete(&kind.gvr(), namespace, name, &options).await?;
-    gone(ctx, kind, instance, namespace.unwrap_or_default(), name).await;
+    if !ctx.wish.dry_run {
+        gone(ctx, kind, instance, namespace.unwrap_or_default(), name).await;
+    }
     Ok(json!({}))
 }
 

@@ -18,8 +18,11 @@ async fn patched(
     kind: &Kind,
     method: &MethodDescriptor,
     input: &Value,
-    change: Value,
+    mut change: Value,
 ) -> Result<Value, Status> {
+    if let Some(version) = &ctx.wish.resource_version {
+        change["metadata"]["resourceVersion"] = version.as_str().into();
+    }
     let ask = Ask(input);
     let (instance, namespace, name) = (ask.segment("instance")?, ask.segment("namespace")?, ask.segment("name")?);
     let done =
@@ -40,6 +43,14 @@ pub async fn deployment(ctx: &Ctx, name: &str, method: &MethodDescriptor, input:
         }
     };
     patched(ctx, &DEPLOYMENT, method, input, change).await
+}
+
+/// Restarts the pods of a StatefulSet or DaemonSet.
+pub async fn restart(ctx: &Ctx, kind: &Kind, method: &MethodDescriptor, input: &Value) -> Result<Value, Status> {
+    let now = time::format(ctx.core.hub.now());
+    let change =
+        json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": now}}}}});
+    patched(ctx, kind, method, input, change).await
 }
 
 /// Pauses or resumes a CronJob.

@@ -6,14 +6,16 @@ mod state;
 
 use serde_json::Value;
 
-use crate::kinds::{CRON_JOB, DEPLOYMENT, JOB, Kind, POD};
+use crate::kinds::{CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, Kind, POD, STATEFUL_SET};
 
 pub use place::places;
 
 /// Adds what the message of a kind shows beyond the object.
 pub fn shape(kind: &Kind, tree: &mut Value) {
-    if *kind == DEPLOYMENT {
+    if *kind == DEPLOYMENT || *kind == STATEFUL_SET {
         state::deployment(tree);
+    } else if *kind == DAEMON_SET {
+        state::daemon_set(tree);
     } else if *kind == JOB {
         state::job(tree);
     } else if *kind == CRON_JOB {

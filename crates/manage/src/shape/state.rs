@@ -42,6 +42,22 @@ pub fn deployment(tree: &mut Value) {
     status(tree)["state"] = state.into();
 }
 
+/// `state` of a DaemonSet: its nodes say how many pods it wants.
+pub fn daemon_set(tree: &mut Value) {
+    let count = |key: &str| tree["status"][key].as_i64().unwrap_or_default();
+    let wanted = count("desiredNumberScheduled");
+    let state = if deleting(tree) {
+        "WORKLOAD_STATE_DELETING"
+    } else if wanted == 0 {
+        "WORKLOAD_STATE_WAITING"
+    } else if count("numberReady") >= wanted {
+        "WORKLOAD_STATE_RUNNING"
+    } else {
+        "WORKLOAD_STATE_NOT_READY"
+    };
+    status(tree)["state"] = state.into();
+}
+
 /// `phase` of a Job.
 pub fn job(tree: &mut Value) {
     let phase = if deleting(tree) {

@@ -12,9 +12,11 @@ use atoll_manage::{Manage, controllers};
 use atoll_meta::{Gvr, Status};
 use atoll_runtime::Endpoint;
 use atoll_store::MemoryEngine;
-use bytes::Bytes;
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
+use prost_reflect::prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -154,6 +156,48 @@ impl World {
         let bytes = body.map(|body| body.to_string()).unwrap_or_default();
         let answer =
             self.raw(who, Request::builder().method(verb).uri(path).body(Full::new(bytes.into())).unwrap()).await;
+        let code = answer.status().as_u16();
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        (code, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    /// A gRPC call: the number of its status, and its message as REST would show it.
+    pub async fn grpc(&self, who: &Identity, path: &str, input: Value) -> (i32, Value) {
+        let pool =
+            DescriptorPool::decode(include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin")).as_slice()).unwrap();
+        let (service, method) = path.split_once('/').unwrap();
+        let service = pool.get_service_by_name(&format!("atoll.v1alpha1.{service}")).unwrap();
+        let method = service.methods().find(|own| own.name() == method).unwrap();
+        let message = DynamicMessage::deserialize(method.input(), input).unwrap();
+        let mut body = BytesMut::new();
+        body.put_u8(0);
+        body.put_u32(message.encoded_len() as u32);
+        message.encode(&mut body).unwrap();
+        let request = Request::builder()
+            .method("POST")
+            .uri(format!("/atoll.v1alpha1.{path}"))
+            .header("content-type", "application/grpc");
+        let answer = self.raw(who, request.body(Full::new(body.freeze())).unwrap()).await;
+        let headers = answer.headers().clone();
+        let collected = answer.into_body().collect().await.unwrap();
+        let status = collected.trailers().unwrap_or(&headers)["grpc-status"].to_str().unwrap().parse().unwrap();
+        let mut bytes = collected.to_bytes();
+        if bytes.len() < 5 {
+            return (status, Value::Null);
+        }
+        bytes.advance(5);
+        let options = prost_reflect::SerializeOptions::new().skip_default_fields(false);
+        let answer = DynamicMessage::decode(method.output(), bytes).unwrap();
+        (status, answer.serialize_with_options(serde_json::value::Serializer, &options).unwrap())
+    }
+
+    /// A request to the API of the hub itself, as somebody.
+    pub async fn native(&self, who: &Identity, verb: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let bytes = body.map(|body| body.to_string()).unwrap_or_default();
+        let request = Request::builder().method(verb).uri(path).header("content-type", "application/json");
+        let mut request = request.body(Full::<Bytes>::new(bytes.into())).unwrap();
+        request.extensions_mut().insert(who.clone());
+        let answer = self.manage.native(self.service.clone(), request).await;
         let code = answer.status().as_u16();
         let bytes = answer.into_body().collect().await.unwrap().to_bytes();
         (code, serde_json::from_slice(&bytes).unwrap_or_default())

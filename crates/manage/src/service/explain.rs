@@ -1,0 +1,36 @@
+//! Why something is where it is, and what a change would move: asked as the caller.
+
+use atoll_fleet::{plan, why};
+use atoll_meta::Status;
+use serde_json::{Value, json};
+
+use crate::ask::{self, Ask};
+use crate::context::Ctx;
+
+/// Runs a method of the explain service.
+pub async fn call(ctx: &Ctx, method: &str, input: &Value) -> Result<Value, Status> {
+    let ask = Ask(input);
+    let endpoint = ctx.endpoint(ask.segment("instance")?).await?;
+    if method == "GetWhy" {
+        let trace =
+            why::trace(&endpoint, ask.segment("kind")?, ask.segment("namespace")?, ask.segment("name")?).await?;
+        return Ok(
+            json!({"text": trace.to_string(), "trace": serde_json::to_string(&trace).map_err(Status::internal)?}),
+        );
+    }
+    let now = ctx.core.hub.now();
+    let moves = match (ask.text("policy"), ask.segment_opt("without")?) {
+        ("", Some(cluster)) => plan::plan_without(&endpoint, cluster, now).await?,
+        (text, None) if !text.is_empty() => plan::plan(&endpoint, &ask::object(text)?, now).await?,
+        _ => return Err(Status::bad_request("give either a policy or a cluster that might be lost")),
+    };
+    let moves: Vec<Value> = moves
+        .iter()
+        .filter(|step| !step.is_nothing())
+        .map(|step| {
+            let error = step.error.clone().unwrap_or_default();
+            json!({"subject": step.subject, "before": step.before, "after": step.after, "error": error, "text": step.to_string()})
+        })
+        .collect();
+    Ok(json!({"moves": moves}))
+}

@@ -1,0 +1,200 @@
+//! Users that others vouch for, and grants that others decide about.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use atoll_apiserver::{Body, Server, response};
+use atoll_manage::access::authority;
+use atoll_meta::Gvr;
+use atoll_pki::{Ca, San, ServerCerts, Validity};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use support::{World, hub_object, user};
+use tokio_util::sync::CancellationToken;
+
+/// A server that answers paths with JSON; it ends when dropped.
+struct Fake {
+    url: String,
+    ca: String,
+    stop: CancellationToken,
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn serve(answers: Arc<Mutex<Vec<(String, Value)>>>) -> Fake {
+    let now = jiff::Timestamp::now();
+    let authority = Ca::generate("fake", now).unwrap();
+    let certs = Arc::new(ServerCerts::default());
+    certs.set(None, &authority.issue_server(&[San::new("127.0.0.1")], Validity::days(now, 1)).unwrap()).unwrap();
+    let tls = atoll_pki::server_config(certs, &[b"http/1.1"]).unwrap();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), Arc::new(tls)).await.unwrap();
+    let url = format!("https://{}", server.address().unwrap());
+    let service = tower::service_fn(move |request: Request<hyper::body::Incoming>| {
+        let known =
+            answers.lock().iter().find(|(path, _)| path == request.uri().path()).map(|(_, answer)| answer.clone());
+        async move {
+            Ok::<Response<Body>, Infallible>(match known {
+                Some(answer) => response(200, "application/json", answer.to_string()),
+                None => response(404, "text/plain", "no"),
+            })
+        }
+    });
+    let stop = CancellationToken::new();
+    tokio::spawn(server.run(service, stop.clone()));
+    Fake { url, ca: STANDARD.encode(authority.cert_pem()), stop }
+}
+
+/// A key that signs tokens, and what others know of it.
+struct Signer {
+    key: EncodingKey,
+    public: Value,
+}
+
+impl Signer {
+    fn new(kid: &str) -> Self {
+        let pair = Ca::generate("signer", jiff::Timestamp::now()).unwrap().to_pem();
+        let bytes = |pem: &str| {
+            let lines: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
+            STANDARD.decode(lines).unwrap()
+        };
+        let der = bytes(&pair.cert);
+        // The public key of a P-256 certificate: a bit string with an uncompressed point.
+        let at = der.windows(4).position(|part| part == [0x03, 0x42, 0x00, 0x04]).unwrap() + 4;
+        let text = |from: usize| URL_SAFE_NO_PAD.encode(&der[from..from + 32]);
+        let public = json!({"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": kid, "x": text(at), "y": text(at + 32)});
+        Self { key: EncodingKey::from_ec_der(&bytes(&pair.key)), public }
+    }
+
+    fn token(&self, claims: &Value) -> String {
+        let header =
+            Header { kid: self.public["kid"].as_str().map(ToOwned::to_owned), ..Header::new(Algorithm::ES256) };
+        jsonwebtoken::encode(&header, claims, &self.key).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_an_issuer_are_good_while_its_keys_and_their_claims_say_so() {
+    let world = World::with(&[("fleet", &[])]).await;
+    let (signer, stranger) = (Signer::new("one"), Signer::new("one"));
+    let answers: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
+    let fake = serve(answers.clone()).await;
+    *answers.lock() = vec![
+        (
+            "/.well-known/openid-configuration".into(),
+            json!({"issuer": fake.url, "jwks_uri": format!("{}/keys", fake.url)}),
+        ),
+        ("/keys".into(), json!({"keys": [signer.public]})),
+    ];
+    let provider = hub_object(
+        "IdentityProvider",
+        json!({"metadata": {"name": "idp"}, "spec": {"issuer": fake.url, "audiences": ["atoll"], "caData": fake.ca}}),
+    );
+    let providers = Gvr::new("atoll.io", "v1alpha1", "identityproviders");
+    world.endpoint("root").create(&providers, None, &provider).await.unwrap();
+    let later = jiff::Timestamp::now().as_second() + 3600;
+    let claims = |change: Value| {
+        let mut all = json!({"iss": fake.url, "aud": "atoll", "sub": "ann", "exp": later, "groups": ["team"]});
+        for (key, value) in change.as_object().unwrap() {
+            all[key] = value.clone();
+        }
+        all
+    };
+    let who = world.manage.identify(&signer.token(&claims(json!({})))).await.unwrap().unwrap();
+    assert_eq!((who.user.as_str(), who.groups[0].as_str()), ("oidc:ann", "oidc:team"));
+    for (what, wrong) in [
+        ("another audience", json!({"aud": "other"})),
+        ("another issuer", json!({"iss": "https://elsewhere"})),
+        ("long over", json!({"exp": 1000})),
+        ("no end", json!({"exp": null})),
+    ] {
+        assert_eq!(world.manage.identify(&signer.token(&claims(wrong))).await.unwrap(), None, "{what}");
+    }
+    assert_eq!(
+        world.manage.identify(&stranger.token(&claims(json!({})))).await.unwrap(),
+        None,
+        "signed by somebody else"
+    );
+    // A shared secret proves nothing, even if it is the public key.
+    let text = signer.public.to_string();
+    let forged = jsonwebtoken::encode(
+        &Header::new(Algorithm::HS256),
+        &claims(json!({})),
+        &EncodingKey::from_secret(text.as_bytes()),
+    );
+    assert_eq!(world.manage.identify(&forged.unwrap()).await.unwrap(), None);
+    world.endpoint("root").delete(&providers, None, "idp", &Value::Null).await.unwrap();
+    assert_eq!(
+        world.manage.identify(&signer.token(&claims(json!({})))).await.unwrap(),
+        None,
+        "nobody vouches any more"
+    );
+}
+
+async fn post(world: &World, key: &[u8], time: i64, body: &Value) -> u16 {
+    let (time, text) = (time.to_string(), body.to_string());
+    let request = Request::builder()
+        .method("POST")
+        .uri("/manage/v1alpha1/authorities/boss/changes")
+        .header("atoll-signature", authority::sign(key, &time, text.as_bytes()))
+        .header("atoll-timestamp", &time);
+    let request = request.body(Full::<bytes::Bytes>::new(text.into()).map_err(|never| match never {}).boxed_unsync());
+    world.manage.answer(request.unwrap()).await.status().as_u16()
+}
+
+async fn grants(world: &World) -> Vec<String> {
+    let list = world.endpoint("root").list(&Gvr::new("atoll.io", "v1alpha1", "grants"), None, "").await.unwrap();
+    list.items.iter().map(|grant| grant["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn another_system_decides_about_grants_by_signed_changes_and_is_read_on_start() {
+    let world = World::with(&[("fleet", &[])]).await;
+    let root = world.endpoint("root");
+    let binding = |id: &str| json!({"id": id, "role": "viewer", "subjects": [{"kind": "User", "name": "ann"}], "scope": {"instance": "fleet"}});
+    let answers =
+        Arc::new(Mutex::new(vec![("/all".to_owned(), json!({"sequence": 5, "bindings": [binding("first")]}))]));
+    let fake = serve(answers).await;
+    let key = b"a key that is long enough".as_slice();
+    let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "boss"}, "data": {"signing": STANDARD.encode(key)}});
+    root.create(&Gvr::new("", "v1", "secrets"), Some("kube-system"), &secret).await.unwrap();
+    let spec = json!({"url": format!("{}/all", fake.url), "caData": fake.ca, "secretRef": {"namespace": "kube-system", "name": "boss"}});
+    let boss = hub_object("Authority", json!({"metadata": {"name": "boss"}, "spec": spec}));
+    root.create(&Gvr::new("atoll.io", "v1alpha1", "authorities"), None, &boss).await.unwrap();
+    for _ in 0..1000 {
+        if grants(&world).await == ["boss-first"] {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(grants(&world).await, ["boss-first"], "read on start");
+
+    let now = jiff::Timestamp::now().as_second();
+    let change = json!({"sequence": 6, "bindings": [binding("second")], "removed": ["first"]});
+    assert_eq!(post(&world, b"another key of that length", now, &change).await, 401);
+    assert_eq!(post(&world, key, now - 3600, &change).await, 401, "too old");
+    assert_eq!(grants(&world).await, ["boss-first"]);
+    assert_eq!(post(&world, key, now, &change).await, 200);
+    assert_eq!(grants(&world).await, ["boss-second"]);
+    assert_eq!(post(&world, key, now, &change).await, 409, "sent again");
+    assert_eq!(post(&world, key, now, &json!({"sequence": 5, "removed": ["second"]})).await, 409, "overtaken");
+    let ann = user("ann");
+    for _ in 0..500 {
+        if world.rest(&ann, "GET", "/instances/fleet", None).await.0 == 200 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("the grant does not hold");
+}
