@@ -46,7 +46,13 @@ pub fn all() -> anyhow::Result<()> {
     for package in TESTED {
         arguments.extend(["--package", package]);
     }
-    run("tests", "cargo", &arguments)
+    run("tests", "cargo", &arguments)?;
+    // Against the real API server, and with clients nobody here wrote.
+    run(
+        "comparisons",
+        "cargo",
+        &["test", "--no-fail-fast", "--package", "atoll-testkit", "--test", "differential", "--test", "clients"],
+    )
 }
 
 fn run(what: &str, program: &str, arguments: &[&str]) -> anyhow::Result<()> {
