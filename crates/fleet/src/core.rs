@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use atoll_api::names;
-use atoll_api::work::Work;
+use atoll_api::work::{Work, WorkStatus};
 use atoll_interpreter::Interpreter;
 use atoll_meta::Status;
 use atoll_placement::Snapshot;
 use atoll_runtime::{Cache, Endpoint, Informer, Queue};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -183,6 +184,19 @@ impl Core {
         found.filter(|(_, work)| belongs(work, binding)).collect()
     }
 
+    /// The works of a template by cluster, without what they carry: enough to tell how they are.
+    pub fn work_states(&self, binding: &Binding) -> BTreeMap<String, Work> {
+        let resource = &binding.spec.resource;
+        let name = names::work(&resource.kind, &resource.name, &resource.namespace);
+        let works = &self.informers().works.cache;
+        let clusters = self.informers().clusters.cache.keys();
+        let found = clusters.into_iter().filter_map(|cluster| {
+            let state: State = works.get(&names::execution_namespace(&cluster), &name)?.decode().ok()?;
+            Some((cluster, Work { metadata: state.metadata, status: state.status, ..Work::default() }))
+        });
+        found.filter(|(_, work)| belongs(work, binding)).collect()
+    }
+
     /// A Cluster object.
     pub fn cluster(&self, name: &str) -> Option<Value> {
         Some(self.informers().clusters.cache.get("", name)?.tree())
@@ -245,6 +259,13 @@ impl Core {
         *last = Some(now);
         None
     }
+}
+
+/// A work without its manifests.
+#[derive(serde::Deserialize)]
+struct State {
+    metadata: ObjectMeta,
+    status: Option<WorkStatus>,
 }
 
 fn belongs(work: &Work, binding: &Binding) -> bool {

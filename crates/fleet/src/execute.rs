@@ -266,7 +266,7 @@ fn is_of(task: &Task<'_>, observed: &Value) -> bool {
 fn task<'a>(item: &Item, name: Arc<str>, member: &'a Arc<Member>) -> Option<Task<'a>> {
     let mut work: Work = item.decode().ok()?;
     work.metadata.resource_version = Some(item.revision.to_string());
-    let manifest = work.spec.workload.manifests.first()?.clone();
+    let manifest = std::mem::take(&mut work.spec.workload.manifests).into_iter().next()?;
     let gvk = Gvk::of(manifest["apiVersion"].as_str()?, manifest["kind"].as_str()?);
     Some(Task { name, work, manifest, gvk, member })
 }

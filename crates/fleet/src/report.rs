@@ -17,7 +17,7 @@ type Again = Result<Option<Duration>, Status>;
 /// Tells how the works of a binding are, on the binding and on its template.
 pub async fn report(core: Arc<Core>, key: BindingKey) -> Again {
     let Some(binding) = core.binding(&key).filter(|binding| !binding.is_deleting()) else { return Ok(None) };
-    let works = core.works_of(&binding);
+    let works = core.work_states(&binding);
     let new = aggregate::status(&binding, &works, core.now());
     let old = binding.status.clone().unwrap_or_default();
     let trees = (serde_json::to_value(&old).unwrap_or_default(), serde_json::to_value(&new).unwrap_or_default());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use atoll_api::words::{ALWAYS, label};
 use atoll_apiserver::{Admission, Operation, Review};
-use atoll_meta::{FieldError, FieldPath, Status, name};
+use atoll_meta::{FieldError, FieldPath, Key, Status, name};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -66,13 +66,25 @@ impl Admission for Rules {
         if !writes || !review.subresource.is_empty() || !review.call.kind.group.ends_with("karmada.io") {
             return Ok(Vec::new());
         }
-        let errors = check(review, object)?;
+        let mut errors = check(review, object)?;
+        if resource(review) == ("config.karmada.io", "resourceinterpretercustomizations") {
+            errors.extend(overlaps(review, object).await?);
+        }
         if errors.is_empty() {
             return Ok(Vec::new());
         }
         let kind = &review.call.kind;
         Err(Status::invalid(&kind.group, &kind.kind, &review.name, &errors))
     }
+}
+
+/// What other customisations in the instance say about the same kind.
+async fn overlaps(review: &Review<'_>, object: &Value) -> Result<Vec<FieldError>, Status> {
+    let call = review.call;
+    let prefix = Key::prefix("config.karmada.io", "resourceinterpretercustomizations", "");
+    let snapshot = call.hub.snapshot(&call.instance).await?;
+    let others = snapshot.range(&prefix, None).filter(|(_, entry)| !entry.object.head.deleting);
+    Ok(others.flat_map(|(_, entry)| rest::check_overlap(object, &entry.object.tree(entry.modified))).collect())
 }
 
 /// Refuses the deletion of protected objects.

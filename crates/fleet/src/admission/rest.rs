@@ -93,6 +93,28 @@ pub fn check_quota(spec: &FederatedResourceQuotaSpec) -> Vec<FieldError> {
     errors
 }
 
+/// What another customisation already says about the same kind.
+pub fn check_overlap(object: &Value, other: &Value) -> Vec<FieldError> {
+    let (spec, theirs) = (&object["spec"], &other["spec"]);
+    let name = other["metadata"]["name"].as_str().unwrap_or_default();
+    if spec["target"] != theirs["target"] || object["metadata"]["name"] == name {
+        return Vec::new();
+    }
+    let path = FieldPath::new("spec.customizations");
+    let given = |spec: &Value| -> Vec<String> {
+        let rules = spec["customizations"].as_object().into_iter().flatten();
+        rules.filter(|(_, rule)| !rule.is_null()).map(|(operation, _)| operation.clone()).collect()
+    };
+    let twice = given(spec).into_iter().filter(|operation| given(theirs).contains(operation));
+    twice
+        .map(|operation| {
+            let why =
+                format!("conflicts with ResourceInterpreterCustomization {name}, which says it for the same kind");
+            FieldError::invalid(path.child(&operation), operation.as_str(), why)
+        })
+        .collect()
+}
+
 /// Whether the scripts of a customisation compile.
 pub fn check_customization(object: &Value) -> Result<Vec<FieldError>, Status> {
     let custom: ResourceInterpreterCustomization =
