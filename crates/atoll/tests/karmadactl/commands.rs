@@ -1,0 +1,231 @@
+//! The commands of karmadactl, one test each.
+
+use atoll_testkit::peers;
+use serde_json::{Value, json};
+
+use crate::fleet::{Fleet, config_map, deployment, policy};
+
+/// A Deployment of two replicas whose pods run in both members; its pod in member1 is given.
+fn running(fleet: &Fleet, name: &str) -> String {
+    fleet.apply("fleet", &deployment(name, 2));
+    let selector = format!("app={name}");
+    for member in ["member1", "member2"] {
+        fleet.eventually(&format!("a pod of {name} runs in {member}"), || {
+            let pods = fleet.get(member, &["pods", "-l", &selector])?;
+            (pods["items"][0]["status"]["phase"] == "Running").then_some(())
+        });
+    }
+    let pods = fleet.get("member1", &["pods", "-l", &selector]).unwrap();
+    pods["items"][0]["metadata"]["name"].as_str().unwrap().to_owned()
+}
+
+fn taints(fleet: &Fleet, cluster: &str) -> Vec<Value> {
+    fleet.get("fleet", &["clusters", cluster]).unwrap()["spec"]["taints"].as_array().cloned().unwrap_or_default()
+}
+
+#[test]
+fn get_shows_templates_and_copies_with_cluster_and_adoption() {
+    let Some(fleet) = Fleet::shared() else { return };
+    running(&fleet, "getter");
+    let text = fleet
+        .karmadactl(&["get"], &["deployments", "getter", "--operation-scope", "all", "-C", "member1,member2"])
+        .ok();
+    assert!(text.lines().next().unwrap().contains("CLUSTER") && text.contains("ADOPTION"), "{text}");
+    for (cluster, adopted) in [("Karmada", "-"), ("member1", "Y"), ("member2", "Y")] {
+        let line =
+            text.lines().find(|line| line.contains(cluster)).unwrap_or_else(|| panic!("no {cluster} in\n{text}"));
+        assert!(line.trim_end().ends_with(adopted), "{line}");
+    }
+    let pods = fleet.karmadactl(&["get"], &["pods", "-C", "member2", "--operation-scope", "members"]).ok();
+    assert!(pods.contains("getter-") && pods.contains("member2") && !pods.contains("member1"), "{pods}");
+    let clusters = fleet.karmadactl(&["get"], &["clusters", "-o", "wide"]).ok();
+    assert!(clusters.contains("REGION") && clusters.contains("member1"), "{clusters}");
+}
+
+#[test]
+fn describe_tells_of_templates_and_of_copies() {
+    let Some(fleet) = Fleet::shared() else { return };
+    running(&fleet, "described");
+    let template = fleet.karmadactl(&["describe"], &["deployment", "described"]).ok();
+    assert!(template.contains("propagationpolicy.karmada.io/name: everywhere"), "{template}");
+    let copy = fleet
+        .karmadactl(&["describe"], &["deployment", "described", "--operation-scope", "members", "-C", "member1"])
+        .ok();
+    assert!(copy.contains("karmada.io/managed=true"), "{copy}");
+    let cluster = fleet.karmadactl(&["describe"], &["cluster", "member1"]).ok();
+    assert!(cluster.contains("Cluster is Ready") || cluster.contains("ClusterReady"), "{cluster}");
+}
+
+#[test]
+fn join_makes_a_member_and_unjoin_leaves_no_trace() {
+    let Some(fleet) = Fleet::shared() else { return };
+    let kubeconfig = fleet.simulate("joiner");
+    let way = format!("--cluster-kubeconfig={}", kubeconfig.display());
+    let arguments = ["joiner", &way, "--cluster-context=joiner", "--cluster-region=south"];
+    let joined = fleet.karmadactl(&["join"], &arguments).ok();
+    assert!(joined.contains("cluster(joiner) is joined successfully"), "{joined}");
+    fleet.eventually("joiner is ready", || fleet.is_ready("joiner").then_some(()));
+    let cluster = fleet.get("fleet", &["clusters", "joiner"]).unwrap();
+    assert_eq!((&cluster["spec"]["syncMode"], &cluster["spec"]["region"]), (&json!("Push"), &json!("south")));
+    let twice = fleet.karmadactl(&["join"], &["second", &way, "--cluster-context=joiner"]).fails();
+    assert!(twice.contains("same cluster") || twice.contains("already") || twice.contains("registered"), "{twice}");
+    fleet.apply("fleet", &config_map("visitor", "1"));
+    fleet.apply("fleet", &policy(("v1", "ConfigMap"), "visitor", &["joiner"]));
+    let kube = kubeconfig.display().to_string();
+    fleet.eventually("the copy is there", || {
+        (fleet.kubectl("joiner", &["--kubeconfig", &kube, "get", "configmap", "visitor"]).code == 0).then_some(())
+    });
+    fleet.karmadactl(&["unjoin"], &["joiner", &way, "--cluster-context=joiner"]).ok();
+    assert!(fleet.get("fleet", &["clusters", "joiner"]).is_none());
+    assert!(
+        fleet
+            .get("fleet", &["namespaces", "karmada-es-joiner"])
+            .is_none_or(|left| !left["metadata"]["deletionTimestamp"].is_null())
+    );
+    let left = fleet.kubectl("joiner", &["--kubeconfig", &kube, "get", "configmap", "visitor"]);
+    assert_ne!(left.code, 0, "the copy went with the member: {}", left.stdout);
+    let rights = fleet.kubectl("joiner", &["--kubeconfig", &kube, "get", "clusterroles", "-o", "name"]).ok();
+    assert!(!rights.contains("karmada-controller-manager:"), "{rights}");
+}
+
+#[test]
+fn cordon_keeps_new_workloads_away_until_uncordon() {
+    let Some(fleet) = Fleet::shared() else { return };
+    let kubeconfig = fleet.simulate("cordoned");
+    let way = format!("--cluster-kubeconfig={}", kubeconfig.display());
+    fleet.karmadactl(&["join"], &["cordoned", &way, "--cluster-context=cordoned"]).ok();
+    fleet.eventually("cordoned is ready", || fleet.is_ready("cordoned").then_some(()));
+    fleet.karmadactl(&["cordon"], &["cordoned"]).ok();
+    let marked = taints(&fleet, "cordoned");
+    assert!(marked.iter().any(|taint| taint["key"] == "cluster.karmada.io/unschedulable"), "{marked:?}");
+    fleet.apply("fleet", &config_map("cordon", "1"));
+    fleet.apply("fleet", &policy(("v1", "ConfigMap"), "cordon", &["cordoned"]));
+    fleet.eventually("the refusal is told", || {
+        let binding = fleet.get("fleet", &["resourcebindings", "cordon-configmap"])?;
+        let conditions = binding["status"]["conditions"].as_array()?.clone();
+        conditions.iter().any(|c| c["type"] == "Scheduled" && c["reason"] == "NoClusterFit").then_some(())
+    });
+    fleet.karmadactl(&["uncordon"], &["cordoned"]).ok();
+    fleet.eventually("it is scheduled now", || {
+        let binding = fleet.get("fleet", &["resourcebindings", "cordon-configmap"])?;
+        (binding["spec"]["clusters"][0]["name"] == "cordoned").then_some(())
+    });
+    fleet.karmadactl(&["unjoin"], &["cordoned", &way, "--cluster-context=cordoned"]).ok();
+}
+
+#[test]
+fn taint_marks_and_unmarks_a_cluster() {
+    let Some(fleet) = Fleet::shared() else { return };
+    fleet.karmadactl(&["taint"], &["clusters", "member2", "team=blue:PreferNoSchedule"]).ok();
+    assert!(taints(&fleet, "member2").iter().any(|taint| taint["key"] == "team" && taint["value"] == "blue"));
+    fleet.karmadactl(&["taint"], &["clusters", "member2", "team:PreferNoSchedule-"]).ok();
+    assert!(!taints(&fleet, "member2").iter().any(|taint| taint["key"] == "team"));
+}
+
+#[test]
+fn promote_makes_a_template_of_what_a_member_has() {
+    let Some(fleet) = Fleet::shared() else { return };
+    fleet.apply("member1", &config_map("promoted", "first"));
+    let text = fleet.karmadactl(&["promote"], &["configmap", "promoted", "-C", "member1", "-n", "default"]).ok();
+    assert!(text.contains("promoted successfully"), "{text}");
+    fleet.eventually("the member's object is adopted", || {
+        let copy = fleet.get("member1", &["configmap", "promoted"])?;
+        (copy["metadata"]["labels"]["karmada.io/managed"] == "true").then_some(())
+    });
+    fleet.apply("fleet", &config_map("promoted", "second"));
+    fleet.eventually("the copy follows the template", || {
+        let copy = fleet.get("member1", &["configmap", "promoted"])?;
+        (copy["data"]["key"] == "second").then_some(())
+    });
+}
+
+#[test]
+fn apply_spreads_to_all_or_to_named_clusters() {
+    let Some(fleet) = Fleet::shared() else { return };
+    let file = fleet.file("applied.json", &config_map("applied", "1").to_string()).display().to_string();
+    let said = fleet.karmadactl(&["apply"], &["-f", &file, "--all-clusters"]).ok();
+    assert!(said.contains("configmap/applied created") && said.contains("propagationpolicy"), "{said}");
+    for member in ["member1", "member2"] {
+        fleet.eventually(&format!("the copy is in {member}"), || fleet.get(member, &["configmap", "applied"]));
+    }
+    fleet.karmadactl(&["apply"], &["-f", &file, "-C", "member2"]).ok();
+    fleet.eventually("it left member1", || fleet.get("member1", &["configmap", "applied"]).is_none().then_some(()));
+    assert!(fleet.get("member2", &["configmap", "applied"]).is_some());
+}
+
+#[test]
+fn logs_and_exec_reach_pods_through_the_instance() {
+    let Some(fleet) = Fleet::shared() else { return };
+    let pod = running(&fleet, "talker");
+    let logs = fleet.karmadactl(&["logs"], &[&pod, "-C", "member1"]).ok();
+    assert!(!logs.trim().is_empty(), "logs");
+    let said = fleet
+        .karmadactl(&["exec"], &[&pod, "--operation-scope", "members", "--cluster", "member1", "--", "echo", "here"])
+        .ok();
+    assert_eq!(said.trim(), "here");
+}
+
+#[test]
+fn top_measures_pods_and_nodes_of_members() {
+    let Some(fleet) = Fleet::shared() else { return };
+    let pod = running(&fleet, "measured");
+    fleet.eventually("the pod is measured", || {
+        let ran = fleet.karmadactl(&["top", "pods"], &["-C", "member1"]);
+        (ran.stdout.contains(&pod) && ran.stdout.contains("CPU(cores)")).then_some(())
+    });
+    let nodes = fleet.karmadactl(&["top", "nodes"], &[]).ok();
+    assert!(nodes.contains("member1-node-1") && nodes.contains("member2-node-1"), "{nodes}");
+}
+
+#[test]
+fn interpret_checks_and_runs_what_the_hub_accepts() {
+    let Some(fleet) = Fleet::shared() else { return };
+    let custom = json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
+        "metadata": {"name": "interpreted"}, "spec": {"target": {"apiVersion": "example.io/v1", "kind": "Gear"},
+        "customizations": {"replicaResource": {"luaScript": "function GetReplicas(obj) return obj.spec.teeth, nil end"}}}});
+    let file = fleet.file("custom.json", &custom.to_string()).display().to_string();
+    let checked = fleet.karmadactl(&["interpret"], &["-f", &file, "--check"]).ok();
+    assert!(checked.contains("PASS"), "{checked}");
+    let gear = json!({"apiVersion": "example.io/v1", "kind": "Gear", "metadata": {"name": "g"}, "spec": {"teeth": 8}});
+    let observed = fleet.file("gear.json", &gear.to_string()).display().to_string();
+    let ran = fleet
+        .karmadactl(&["interpret"], &["-f", &file, "--operation", "interpretReplica", "--observed-file", &observed])
+        .ok();
+    assert!(ran.contains("replica: 8") || ran.contains('8'), "{ran}");
+    fleet.apply("fleet", &custom);
+    fleet.kubectl("fleet", &["delete", "resourceinterpretercustomization", "interpreted"]).ok();
+}
+
+#[test]
+fn tokens_are_made_listed_and_deleted() {
+    let Some(fleet) = Fleet::shared() else { return };
+    let token = fleet.karmadactl(&["token", "create"], &["--description", "for a test"]).ok().trim().to_owned();
+    let id = token.split('.').next().unwrap();
+    let list = fleet.karmadactl(&["token", "list"], &[]).ok();
+    assert!(list.contains(&token) && list.contains("for a test"), "{list}");
+    fleet.karmadactl(&["token", "delete"], &[id]).ok();
+    assert!(!fleet.karmadactl(&["token", "list"], &[]).ok().contains(&token));
+}
+
+#[test]
+fn the_plugin_of_kubectl_works_as_well() {
+    let Some(fleet) = Fleet::shared() else { return };
+    let (Some(plugin), Some(kubectl)) = (peers::find("kubectl-karmada"), peers::find("kubectl")) else { return };
+    let mut command = fleet.program(&kubectl);
+    command.env("PATH", plugin.parent().unwrap()).args(["karmada", "get", "clusters"]);
+    let kubeconfig = fleet.kubeconfig().display().to_string();
+    let text = peers::run(command.args(["--kubeconfig", &kubeconfig, "--karmada-context", "fleet"])).ok();
+    assert!(text.contains("member1") && text.contains("Push"), "{text}");
+}
+
+#[test]
+fn services_are_spread_and_those_of_the_servers_themselves_are_not() {
+    let Some(fleet) = Fleet::shared() else { return };
+    let own = fleet.get("member1", &["service", "kubernetes"]).unwrap();
+    fleet.kubectl("fleet", &["create", "service", "clusterip", "shop", "--tcp=80"]).ok();
+    for member in ["member1", "member2"] {
+        fleet.eventually(&format!("the service is in {member}"), || fleet.get(member, &["service", "shop"]));
+    }
+    assert!(fleet.get("fleet", &["resourcebindings", "kubernetes-service"]).is_none());
+    assert_eq!(fleet.get("member1", &["service", "kubernetes"]).unwrap(), own);
+}

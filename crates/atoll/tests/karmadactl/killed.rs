@@ -1,0 +1,112 @@
+//! A hub that is killed in the middle of work resumes it from its data, and deletes nothing that is wanted.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use atoll_testkit::peers::{self, Ran};
+use serde_json::{Value, json};
+
+use crate::fleet::Running;
+
+/// A hub at one address over one directory, started as often as it is killed.
+struct Mortal {
+    directory: tempfile::TempDir,
+    address: String,
+    process: Option<Running>,
+}
+
+impl Mortal {
+    fn new() -> Self {
+        // The address is part of what members are known by, so it must stay.
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut own = Self { directory: tempfile::tempdir().unwrap(), address: free.to_string(), process: None };
+        own.start();
+        own
+    }
+
+    fn start(&mut self) {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_atoll"))
+            .args(["up", "--demo", "--members", "2", "--nodes", "1", "--listen", &self.address, "--data-dir"])
+            .arg(self.directory.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let ready = lines.by_ref().map_while(Result::ok).any(|line| line.starts_with("atoll is ready"));
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        self.process = Some(Running(process));
+        assert!(ready, "the hub ended before it was ready");
+    }
+
+    /// SIGKILL: no chance to finish anything.
+    fn kill(&mut self) {
+        self.process = None;
+    }
+
+    fn kubectl(&self, context: &str, arguments: &[&str]) -> Ran {
+        let kubeconfig = self.directory.path().join("kubeconfig");
+        let mut command = Command::new(peers::find("kubectl").unwrap());
+        command.env("KUBECONFIG", kubeconfig).args(["--context", context, "--request-timeout=30s"]);
+        peers::run(command.args(arguments))
+    }
+
+    fn apply(&self, context: &str, file: &Path) {
+        self.kubectl(context, &["apply", "--server-side", "-f", &file.display().to_string()]).ok();
+    }
+
+    /// What a member holds, by name: uid of each.
+    fn held(&self, member: &str) -> BTreeMap<String, String> {
+        let ran = self.kubectl(member, &["get", "configmaps", "-l", "story=killed", "-o", "json"]);
+        let list: Value = serde_json::from_str(&ran.stdout).unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        items.iter().map(|map| (text(&map["metadata"]["name"]), text(&map["metadata"]["uid"]))).collect()
+    }
+
+    fn wait(&self, what: &str, mut so: impl FnMut(&Self) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(90);
+        while !so(self) {
+            assert!(Instant::now() < deadline, "never so: {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn a_killed_hub_resumes_and_members_end_with_exactly_what_is_wanted() {
+    if peers::find("kubectl").is_none() {
+        return;
+    }
+    let mut hub = Mortal::new();
+    let policy = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": "killed", "namespace": "default"},
+        "spec": {"resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"story": "killed"}}}], "placement": {}}});
+    let map = |number: usize| {
+        let half = if number.is_multiple_of(2) { "even" } else { "odd" };
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("killed-{number}"), "namespace": "default",
+            "labels": {"story": "killed", "half": half}}, "data": {"number": number.to_string()}})
+    };
+    let documents: Vec<String> = std::iter::once(policy).chain((0..60).map(map)).map(|one| one.to_string()).collect();
+    let file = hub.directory.path().join("objects.yaml");
+    std::fs::write(&file, documents.join("\n---\n")).unwrap();
+    hub.apply("fleet", &file);
+    hub.kill();
+    hub.start();
+    for member in ["member1", "member2"] {
+        hub.wait(&format!("all sixty are in {member}"), |hub| hub.held(member).len() == 60);
+    }
+    let before = ["member1", "member2"].map(|member| hub.held(member));
+    hub.kubectl("fleet", &["delete", "configmaps", "-l", "half=even", "--wait=false"]).ok();
+    hub.kill();
+    hub.start();
+    for (member, before) in ["member1", "member2"].into_iter().zip(before) {
+        hub.wait(&format!("thirty are left in {member}"), |hub| hub.held(member).len() == 30);
+        for (name, uid) in hub.held(member) {
+            assert_eq!(before.get(&name), Some(&uid), "{name} in {member} was never deleted");
+        }
+    }
+    let bindings = hub.kubectl("fleet", &["get", "resourcebindings", "-o", "name"]).ok();
+    assert_eq!(bindings.lines().filter(|line| line.contains("killed-")).count(), 30);
+}
