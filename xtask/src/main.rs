@@ -1,5 +1,6 @@
 //! Development tasks; `cargo run -p xtask -- --help` lists them.
 
+mod bench;
 mod ci;
 mod layers;
 mod tables;
@@ -18,6 +19,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Measures, beside the real programs where there are any.
+    Bench {
+        /// Which: all of them if none is named
+        names: Vec<String>,
+    },
     /// Everything CI does: peers, layers, tests.
     Ci,
     /// Formatting, layers and lints.
@@ -42,6 +48,7 @@ enum Task {
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
+        Task::Bench { names } => bench::run(&names),
         Task::Ci => ci::all(),
         Task::Check => ci::check(),
         Task::Layers => layers::check(),
