@@ -28,6 +28,7 @@ const VirtualNodes = lazy(() => import('./pages/virtual-nodes'))
 const Search = lazy(() => import('./pages/search'))
 const Activity = lazy(() => import('./pages/activity'))
 const Access = lazy(() => import('./pages/access'))
+const InstanceSettings = lazy(() => import('./pages/instance-settings'))
 const Settings = lazy(() => import('./pages/settings'))
 
 export function App() {
@@ -96,6 +97,7 @@ function InstancePages({ instance }: { instance: string }) {
           <Route path="/i/:i/search" component={Search} />
           <Route path="/i/:i/activity" component={Activity} />
           <Route path="/i/:i/access" component={Access} />
+          <Route path="/i/:i/settings" component={InstanceSettings} />
           <Route>
             <Redirect to={`/i/${encodeURIComponent(instance)}`} />
           </Route>

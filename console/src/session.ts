@@ -1,4 +1,4 @@
-// The token of whoever is signed in. It lives as long as the browser tab.
+// The token of whoever is signed in; empty for who shows a certificate. It lives as long as the browser tab.
 
 const KEY = 'atoll.token'
 const listeners = new Set<() => void>()

@@ -33,7 +33,9 @@ export async function open(url: string, call: Call = {}): Promise<Response> {
   const body = call.body === undefined ? undefined : typeof call.body === 'string' ? call.body : JSON.stringify(call.body)
   let response: Response
   try {
-    response = await fetch(url, { method: call.method ?? 'GET', headers, body, signal: call.signal, credentials: 'omit', redirect: 'error' })
+    // Only with credentials does the browser show its certificate.
+    const credentials = secret === '' ? 'same-origin' : 'omit'
+    response = await fetch(url, { method: call.method ?? 'GET', headers, body, signal: call.signal, credentials, redirect: 'error' })
   } catch (cause) {
     if (call.signal?.aborted) throw cause
     throw new ApiError(0, 'Unreachable', cause instanceof Error ? cause.message : String(cause))

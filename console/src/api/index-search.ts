@@ -15,6 +15,10 @@ export interface Hit {
 export const CLUSTER_NAME = 'shadow.clusterpedia.io/cluster-name'
 const PEDIA = '/apis/clusterpedia.io/v1beta1'
 const METADATA = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json'
+const MOST = 40
+const SOUGHT = 'apps/deployments,apps/statefulsets,apps/daemonsets,batch/jobs,batch/cronjobs,pods,services,configmaps,secrets,nodes,namespaces'
+const KINDS = ['Deployment', 'StatefulSet', 'DaemonSet', 'Job', 'CronJob', 'Service', 'Ingress', 'ConfigMap', 'Secret', 'Pod', 'Node', 'Namespace']
+const NOISE = new Set(['Event', 'Work', 'EndpointSlice', 'Endpoints', 'ControllerRevision', 'Lease'])
 const LOCAL = [res('apps', 'v1', 'deployments'), res('apps', 'v1', 'statefulsets'), res('', 'v1', 'services'), res('', 'v1', 'configmaps'), res('batch', 'v1', 'jobs')]
 
 export function hasIndex(kinds: Kind[] | undefined): boolean {
@@ -30,15 +34,32 @@ export async function findObjects(place: Place, text: string, signal: AbortSigna
   const kinds = await kindsOf(place)
   const word = fuzzy(text)
   if (!word) return []
-  return hasIndex(kinds) ? findIndexed(place, kinds, word, signal) : findLocal(place, kinds, word, signal)
+  const own = findLocal(place, kinds, word, signal)
+  if (!hasIndex(kinds)) return ordered(await own, word).slice(0, MOST)
+  // What people look for is asked for by itself, or the events of a busy pod would leave no room for it.
+  const indexed = [findIndexed(place, kinds, word, { resources: SOUGHT }, signal), findIndexed(place, kinds, word, { groups: '*' }, signal)]
+  return ordered((await Promise.all([own, ...indexed])).flat(), word).slice(0, MOST)
 }
 
-async function findIndexed(place: Place, kinds: Kind[], word: string, signal: AbortSignal): Promise<Hit[]> {
+async function findIndexed(place: Place, kinds: Kind[], word: string, what: Record<string, string>, signal: AbortSignal): Promise<Hit[]> {
   const url = withQuery(`${base(place)}${PEDIA}/collectionresources/any`, {
-    groups: '*', onlyMetadata: true, limit: 24, labelSelector: `internalstorage.clusterpedia.io/fuzzy-name=${word}`,
+    ...what, onlyMetadata: true, limit: 60, labelSelector: `internalstorage.clusterpedia.io/fuzzy-name=${word}`,
   })
   const found = await call(url, { signal })
   return (found.items ?? []).map((object: KObject) => hitOf(place, kinds, object)).filter((hit: Hit | null) => hit !== null)
+}
+
+/** Each once; the name that fits best first, then templates, then what people ask for more often. */
+export function ordered(hits: Hit[], word: string): Hit[] {
+  const known = new Map(hits.map((hit) => [[hit.kind, hit.place.member, hit.object.metadata.namespace, hit.object.metadata.name].join('/'), hit]))
+  const order = (hit: Hit) => {
+    const { name } = hit.object.metadata
+    const kind = KINDS.indexOf(hit.kind)
+    return [NOISE.has(hit.kind) ? 1 : 0, name === word ? 0 : name.startsWith(word) ? 1 : 2, hit.place.member ? 1 : 0, kind < 0 ? KINDS.length : kind]
+  }
+  const keyed = [...known.values()].map((hit) => ({ hit, key: order(hit) }))
+  const compare = (a: number[], b: number[]) => a.map((one, at) => one - (b[at] ?? 0)).find((one) => one !== 0) ?? 0
+  return keyed.sort((a, b) => compare(a.key, b.key) || a.hit.object.metadata.name.localeCompare(b.hit.object.metadata.name)).map(({ hit }) => hit)
 }
 
 export function hitOf(place: Place, kinds: Kind[], object: KObject): Hit | null {

@@ -11,6 +11,7 @@ import { listLink, objectLink } from '../model/links'
 import { SECTIONS } from '../model/sections'
 import { useHere } from '../place'
 import { Bones, Cut, Empty, Failure, Panel, Tag } from '../ui/parts'
+import { HubAccess } from './hub-access'
 import { NamespacePicker } from './resources'
 
 const BINDINGS = res('rbac.authorization.k8s.io', 'v1', 'clusterrolebindings')
@@ -29,6 +30,7 @@ export default function Access() {
           ))}
         </span>
       </div>
+      {place.instance === 'root' && <HubAccess />}
       <Mine />
       <Grants />
     </div>

@@ -1,6 +1,6 @@
 // What can be done to a member.
 
-import { Ban, EllipsisVertical, LogOut, Pencil, Play } from 'lucide-react'
+import { Ban, EllipsisVertical, LogOut, Pencil, Play, Unplug } from 'lucide-react'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 import { useMay } from '../api/access'
@@ -12,19 +12,20 @@ import { t } from '../i18n'
 import { CORDON, isCordoned } from '../model/health'
 import { instanceLink, objectLink } from '../model/links'
 import { useHere } from '../place'
-import { Menu, RetypeDialog } from '../ui/dialog'
-import { Notice } from '../ui/parts'
+import { Dialog, Menu, RetypeDialog } from '../ui/dialog'
+import { Button, Notice } from '../ui/parts'
 import { toast, toastError } from '../ui/toast'
+import { Moves } from './moves'
 
 export function ClusterMenu({ cluster }: { cluster: KObject }) {
   const { place } = useHere()
   const [, go] = useLocation()
   const [leaving, setLeaving] = useState(false)
+  const [losing, setLosing] = useState(false)
   const { name } = cluster.metadata
   const mayEdit = useMay(place, { verb: 'patch', group: CLUSTERS.group, resource: CLUSTERS.plural })
   const mayLeave = useMay(place, { verb: 'delete', group: CLUSTERS.group, resource: CLUSTERS.plural })
   const cordoned = isCordoned(cluster)
-  if (!mayEdit && !mayLeave) return null
   return (
     <>
       <Menu label={t('actions')} look="bare icon small" button={<EllipsisVertical size={15} aria-hidden="true" />}>
@@ -33,6 +34,9 @@ export function ClusterMenu({ cluster }: { cluster: KObject }) {
             {cordoned ? <Play size={14} aria-hidden="true" /> : <Ban size={14} aria-hidden="true" />} {cordoned ? t('cluster.uncordon') : t('cluster.cordon')}
           </button>
         )}
+        <button type="button" role="menuitem" className="item" onClick={() => setLosing(true)}>
+          <Unplug size={14} aria-hidden="true" /> {t('cluster.lose')}
+        </button>
         {mayEdit && (
           <button type="button" role="menuitem" className="item" onClick={() => go(objectLink(place, CLUSTERS, undefined, name, { tab: 'yaml' }))}>
             <Pencil size={14} aria-hidden="true" /> {t('cluster.edit')}
@@ -47,6 +51,14 @@ export function ClusterMenu({ cluster }: { cluster: KObject }) {
           </>
         )}
       </Menu>
+      {losing && (
+        <Dialog look="wide" title={t('cluster.lose.title', { name })} onClose={() => setLosing(false)} footer={<Button onClick={() => setLosing(false)}>{t('close')}</Button>}>
+          <div className="stack">
+            <p className="small muted">{t('cluster.lose.detail')}</p>
+            <Moves place={place} change={{ without: name }} />
+          </div>
+        </Dialog>
+      )}
       {leaving && <LeaveDialog name={name} onClose={() => setLeaving(false)} onDone={() => go(instanceLink(place.instance, 'clusters'))} />}
     </>
   )

@@ -14,6 +14,7 @@ import { resourceOf } from '../model/reference'
 import { useHere } from '../place'
 import { Age, AsOf, Bones, Empty, Failure, HealthPill, Labels, Meter, Panel, Pill, Tag } from '../ui/parts'
 import { ClusterMenu } from './cluster-menu'
+import { Usage } from './usage'
 
 export default function ClusterPage({ name }: { name: string }) {
   const { place } = useHere()
@@ -46,6 +47,7 @@ export default function ClusterPage({ name }: { name: string }) {
           </div>
         </Panel>
       </div>
+      {health.tone !== 'bad' && <Usage place={{ instance: place.instance, member: name }} of="nodes" most={{ cpu: clusterUsage(cluster, 'cpu').total, memory: clusterUsage(cluster, 'memory').total }} />}
       <Inside name={name} ready={health.tone !== 'bad'} />
       <div className="grid two">
         <Conditions conditions={cluster.status?.conditions ?? []} />

@@ -2,6 +2,7 @@
 
 import { useState } from 'react'
 import { t } from '../i18n'
+import { joinCommands } from '../model/commands'
 import { Dialog } from '../ui/dialog'
 import { Copyable } from '../ui/copy'
 import { Button, Field, Segments } from '../ui/parts'
@@ -9,8 +10,7 @@ import { Button, Field, Segments } from '../ui/parts'
 export function JoinDialog({ instance, onClose }: { instance: string; onClose: () => void }) {
   const [mode, setMode] = useState<'push' | 'pull'>('push')
   const [name, setName] = useState('')
-  const shown = name || 'NAME'
-  const hub = `${location.origin}${instance === 'root' ? '' : `/instances/${instance}`}`
+  const commands = joinCommands(name || 'NAME', instance, `${location.origin}${instance === 'root' ? '' : `/instances/${instance}`}`)
   return (
     <Dialog title={t('clusters.join')} onClose={onClose} footer={<Button onClick={onClose}>{t('close')}</Button>}>
       <div className="stack">
@@ -18,9 +18,14 @@ export function JoinDialog({ instance, onClose }: { instance: string; onClose: (
         <Segments label={t('mode')} value={mode} onChange={setMode} options={[{ value: 'push', text: t('join.push') }, { value: 'pull', text: t('join.pull') }]} />
         <p className="small muted">{mode === 'push' ? t('join.push.detail') : t('join.pull.detail')}</p>
         {mode === 'push' ? (
-          <Copyable text={`atoll join ${shown} --instance ${instance} \\\n  --kubeconfig ~/.kube/config --context ${shown}`} />
+          <Copyable text={commands.push} />
         ) : (
-          <Copyable text={`kubectl --context ${instance} get secret -n karmada-system\natoll agent --hub ${hub} --cluster ${shown} --token TOKEN`} />
+          <>
+            <span className="small strong">{t('join.invite')}</span>
+            <Copyable text={commands.invite} />
+            <span className="small strong">{t('join.agent')}</span>
+            <Copyable text={commands.agent} />
+          </>
         )}
         <p className="small muted">{t('join.after')}</p>
       </div>

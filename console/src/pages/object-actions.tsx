@@ -1,6 +1,6 @@
 // What can be done to an object; only what the server would allow is offered.
 
-import { EllipsisVertical, Pause, Play, RotateCw, Scaling, Trash2 } from 'lucide-react'
+import { EllipsisVertical, History, Pause, Play, RotateCw, Scaling, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 import { useMay } from '../api/access'
@@ -13,6 +13,7 @@ import { listLink } from '../model/links'
 import { Dialog, Menu, RetypeDialog } from '../ui/dialog'
 import { Button, Field } from '../ui/parts'
 import { toast, toastError } from '../ui/toast'
+import { RollbackDialog } from './rollback'
 
 interface Props {
   object: KObject
@@ -24,7 +25,7 @@ interface Props {
 export function ObjectActions({ object, place, resource, kind }: Props) {
   const { name, namespace } = object.metadata
   const [, go] = useLocation()
-  const [open, setOpen] = useState<'scale' | 'delete' | null>(null)
+  const [open, setOpen] = useState<'scale' | 'rollback' | 'delete' | null>(null)
   const about = { group: resource.group, resource: resource.plural, name, ...(namespace && { namespace }) }
   const mayPatch = useMay(place, { verb: 'patch', ...about })
   const mayDelete = useMay(place, { verb: 'delete', ...about })
@@ -59,6 +60,11 @@ export function ObjectActions({ object, place, resource, kind }: Props) {
             {object.spec?.paused ? <Play size={14} aria-hidden="true" /> : <Pause size={14} aria-hidden="true" />} {object.spec?.paused ? t('resume') : t('pause')}
           </button>
         )}
+        {pausable && (
+          <button type="button" role="menuitem" className="item" onClick={() => setOpen('rollback')}>
+            <History size={14} aria-hidden="true" /> {t('rollback')}
+          </button>
+        )}
         {mayDelete && (
           <button type="button" role="menuitem" className="item danger" onClick={() => setOpen('delete')}>
             <Trash2 size={14} aria-hidden="true" /> {t('delete')}
@@ -66,6 +72,7 @@ export function ObjectActions({ object, place, resource, kind }: Props) {
         )}
       </Menu>
       {open === 'scale' && <ScaleDialog object={object} place={place} resource={resource} onClose={() => setOpen(null)} />}
+      {open === 'rollback' && <RollbackDialog object={object} place={place} resource={resource} onClose={() => setOpen(null)} />}
       {open === 'delete' && (
         <RetypeDialog
           title={t('delete.title', { kind: object.kind ?? '' })}

@@ -16,6 +16,7 @@ import { Conditions } from './cluster'
 import { EventList } from './events'
 import { ObjectActions } from './object-actions'
 import { PodTable } from './pods'
+import { Usage } from './usage'
 import { podSelector } from '../model/tree'
 
 const TreeTab = lazy(() => import('./tree'))
@@ -23,6 +24,7 @@ const YamlTab = lazy(() => import('./yaml'))
 const Logs = lazy(() => import('./logs'))
 const Terminal = lazy(() => import('./terminal'))
 const FleetLogs = lazy(() => import('./fleet-logs'))
+const Differences = lazy(() => import('./differences'))
 
 interface Props {
   group: string
@@ -32,7 +34,7 @@ interface Props {
   name: string
 }
 
-type Tab = 'summary' | 'tree' | 'yaml' | 'events' | 'pods' | 'logs' | 'terminal'
+type Tab = 'summary' | 'tree' | 'differences' | 'yaml' | 'events' | 'pods' | 'logs' | 'terminal'
 
 export default function ObjectPage(props: Props) {
   const here = useHere()
@@ -108,7 +110,7 @@ function tabsOf(object: KObject | undefined, place: Place, fleet: boolean): Tab[
   const isPod = object.kind === 'Pod'
   const hasPods = podSelector(object) !== undefined && (place.member !== undefined || !fleet)
   const farPods = podSelector(object) !== undefined && spreadable
-  return [...(spreadable ? (['tree'] as Tab[]) : []), 'summary', 'yaml', 'events', ...(hasPods ? (['pods', 'logs'] as Tab[]) : []), ...(farPods ? (['logs'] as Tab[]) : []), ...(isPod ? (['logs', 'terminal'] as Tab[]) : [])]
+  return [...(spreadable ? (['tree', 'differences'] as Tab[]) : []), 'summary', 'yaml', 'events', ...(hasPods ? (['pods', 'logs'] as Tab[]) : []), ...(farPods ? (['logs'] as Tab[]) : []), ...(isPod ? (['logs', 'terminal'] as Tab[]) : [])]
 }
 
 function TabBody({ tab, object, place, resource }: { tab: Tab; object: KObject; place: Place; resource: Resource }) {
@@ -117,6 +119,8 @@ function TabBody({ tab, object, place, resource }: { tab: Tab; object: KObject; 
   switch (tab) {
     case 'tree':
       return <TreeTab template={object} resource={resource} />
+    case 'differences':
+      return <Differences template={object} resource={resource} />
     case 'yaml':
       return <YamlTab object={object} place={place} resource={resource} />
     case 'events':
@@ -200,6 +204,7 @@ function Summary({ object, place }: { object: KObject; place: Place }) {
         </dl>
       </Panel>
       <Conditions conditions={object.status?.conditions ?? []} />
+      {(object.kind === 'Pod' || object.kind === 'Node') && <Usage place={place} of={metadata.namespace ? `namespaces/${metadata.namespace}/pods/${metadata.name}` : `nodes/${metadata.name}`} />}
       {notes.length > 0 && (
         <Panel title={t('annotations')} className="span-all">
           <dl className="facts">

@@ -13,6 +13,7 @@ import { useHere } from '../place'
 import { Bones, Button, Failure, Notice, Segments } from '../ui/parts'
 import { toast } from '../ui/toast'
 import { OverrideForm, PropagationForm } from './policy-form'
+import { MovesPanel } from './moves'
 import { PolicyPreview } from './policy-preview'
 
 const Code = lazy(() => import('../ui/code'))
@@ -78,10 +79,18 @@ export default function PolicyEditor() {
             <PropagationForm policy={policy} onChange={setPolicy} clusters={clusters.items} />
           )}
         </div>
-        <PolicyPreview policy={shown} clusters={clusters.items} override={override} />
+        <div className="stack">
+          {!override && <MovesPanel place={place} change={{ policy: named(shown) }} />}
+          <PolicyPreview policy={shown} clusters={clusters.items} override={override} />
+        </div>
       </div>
     </div>
   )
+}
+
+/** A policy has to have a name to be planned with; the one being written may not have one yet. */
+function named(policy: KObject): KObject {
+  return policy.metadata.name ? policy : { ...policy, metadata: { ...policy.metadata, name: 'new-policy' } }
 }
 
 function readYaml(text: string): KObject | undefined {

@@ -1,22 +1,37 @@
-// The door: a token is shown to the server before it is kept.
+// The door: whatever somebody brings is shown to the server before it is kept.
 
-import { KeyRound } from 'lucide-react'
-import { type FormEvent, useState } from 'react'
+import { BadgeCheck, KeyRound } from 'lucide-react'
+import { type FormEvent, useEffect, useState } from 'react'
+import { type Answer, byCertificate, byPassword, byToken } from '../api/door'
 import { t } from '../i18n'
 import { signIn, wasRefused } from '../session'
 import { Mark } from '../shell/mark'
-import { Button, Field, Notice } from '../ui/parts'
+import { Button, Field, Notice, Segments } from '../ui/parts'
+
+type Way = 'account' | 'token'
 
 export function SignIn() {
-  const [value, setValue] = useState('')
+  const [way, setWay] = useState<Way>('token')
+  const [user, setUser] = useState('')
+  const [secret, setSecret] = useState('')
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState<string | null>(wasRefused() ? t('signin.expired') : null)
-  const submit = async (event: FormEvent) => {
-    event.preventDefault()
-    const secret = value.trim()
+  const attempt = async (asked: Promise<Answer>) => {
     setBusy(true)
-    setProblem(await refusal(secret))
+    setProblem(null)
+    const answer = await asked
     setBusy(false)
+    if ('token' in answer) signIn(answer.token)
+    else setProblem(answer.refusal)
+  }
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void attempt(way === 'token' ? byToken(secret.trim()) : byPassword(user.trim(), secret))
+  }
+  const turn = (next: Way) => {
+    setWay(next)
+    setSecret('')
+    setProblem(null)
   }
   return (
     <main className="signin">
@@ -29,12 +44,31 @@ export function SignIn() {
           </div>
         </div>
         {problem && <Notice tone="bad" title={problem} />}
-        <Field label={t('signin.token')} hint={t('signin.hint')}>
-          {(id) => <input id={id} type="password" className="input mono" autoComplete="off" spellCheck={false} value={value} onChange={(event) => setValue(event.target.value)} autoFocus required />}
+        <Segments<Way> label={t('signin.way')} value={way} onChange={turn} options={[{ value: 'token', text: t('signin.token') }, { value: 'account', text: t('signin.account') }]} />
+        {way === 'account' && (
+          <Field label={t('signin.user')}>
+            {(id) => <input id={id} className="input" autoComplete="username" spellCheck={false} autoCapitalize="none" value={user} onChange={(event) => setUser(event.target.value)} autoFocus required />}
+          </Field>
+        )}
+        <Field key={way} label={way === 'token' ? t('signin.token') : t('signin.password')} hint={way === 'token' ? t('signin.hint') : t('signin.password.hint')}>
+          {(id) => (
+            <input
+              id={id}
+              type="password"
+              className="input mono"
+              autoComplete={way === 'token' ? 'off' : 'current-password'}
+              spellCheck={false}
+              value={secret}
+              onChange={(event) => setSecret(event.target.value)}
+              autoFocus={way === 'token'}
+              required
+            />
+          )}
         </Field>
-        <Button look="primary" type="submit" disabled={busy || !value.trim()}>
+        <Button look="primary" type="submit" disabled={busy || !secret.trim() || (way === 'account' && !user.trim())}>
           <KeyRound size={15} aria-hidden="true" /> {busy ? t('signin.busy') : t('signin.go')}
         </Button>
+        <Certified onAccept={() => signIn('')} />
         <p className="small muted">
           {t('signin.where')} <code>atoll-data/admin.token</code>
         </p>
@@ -43,21 +77,20 @@ export function SignIn() {
   )
 }
 
-/** Why the server does not take a token; null when it does, which signs in. */
-async function refusal(secret: string): Promise<string | null> {
-  if (!/^[\x21-\x7e]+$/.test(secret)) return t('signin.malformed')
-  try {
-    const response = await fetch('/apis/authentication.k8s.io/v1/selfsubjectreviews', {
-      method: 'POST',
-      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }),
-      credentials: 'omit',
-    })
-    if (response.status === 401) return t('signin.refused')
-    if (!response.ok && response.status !== 403) return t('error.other', { code: response.status })
-  } catch {
-    return t('error.unreachable')
-  }
-  signIn(secret)
-  return null
+/** Offered only when the browser already showed a certificate that the hub knows. */
+function Certified({ onAccept }: { onAccept: () => void }) {
+  const [name, setName] = useState<string | null>(null)
+  useEffect(() => {
+    let gone = false
+    byCertificate().then((known) => !gone && setName(known))
+    return () => {
+      gone = true
+    }
+  }, [])
+  if (!name) return null
+  return (
+    <Button onClick={onAccept}>
+      <BadgeCheck size={15} aria-hidden="true" /> {t('signin.certificate', { name })}
+    </Button>
+  )
 }

@@ -86,7 +86,7 @@ function session(host: HTMLElement, url: string, tell: (state: State) => void): 
   const fit = new FitAddon()
   terminal.loadAddon(fit)
   styles.during(() => terminal.open(host))
-  const socket = new WebSocket(url, [PROTOCOL, bearerProtocol(token() ?? '')])
+  const socket = new WebSocket(url, token() ? [PROTOCOL, bearerProtocol(token() ?? '')] : [PROTOCOL])
   socket.binaryType = 'arraybuffer'
   let ended: State | undefined
   const send = (channel: number, data: string) => socket.readyState === WebSocket.OPEN && socket.send(frame(channel, data))

@@ -1,7 +1,7 @@
 // The side bar: the hub's instances, or the pages of one.
 
 import {
-  Activity, Box, Boxes, CalendarClock, ChevronsUpDown, Database, FileCog, Gauge, GitFork, Globe2, Home, KeyRound, LayoutGrid, Network, Scale, ScanSearch, Server,
+  Activity, Box, Boxes, CalendarClock, ChevronsUpDown, Database, FileCog, Gauge, GitFork, Globe2, Home, KeyRound, LayoutGrid, Network, Scale, ScanSearch, Server, SlidersHorizontal,
 } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Link, useLocation } from 'wouter'
@@ -60,6 +60,7 @@ const GROUPS: { word?: Word; items: Item[] }[] = [
     items: [
       { word: 'nav.activity', icon: <Activity {...size} />, page: 'activity' },
       { word: 'nav.access', icon: <KeyRound {...size} />, page: 'access' },
+      { word: 'nav.isettings', icon: <SlidersHorizontal {...size} />, page: 'settings', needs: CLUSTERS, only: 'fleet' },
     ],
   },
 ]

@@ -25,7 +25,7 @@ interface Choice {
 
 const PAGES: [string, Word][] = [
   ['', 'nav.overview'], ['clusters', 'nav.clusters'], ['r/apps/v1/deployments', 'nav.workloads'], ['r/core/v1/services', 'nav.network'], ['r/core/v1/configmaps', 'nav.config'],
-  ['propagation', 'nav.propagation'], ['policies', 'nav.policies'], ['nodes', 'nav.nodes'], ['search', 'nav.search'], ['activity', 'nav.activity'], ['access', 'nav.access'], ['kinds', 'nav.kinds'],
+  ['propagation', 'nav.propagation'], ['policies', 'nav.policies'], ['nodes', 'nav.nodes'], ['search', 'nav.search'], ['activity', 'nav.activity'], ['access', 'nav.access'], ['settings', 'nav.isettings'], ['kinds', 'nav.kinds'],
 ]
 const icon = { size: 15, 'aria-hidden': true } as const
 const MOST = 8
