@@ -63,12 +63,18 @@ fn summary(body: &[u8]) -> String {
     }
 }
 
+/// What aliases may repeat. More is no manifest, but a few bytes that unfold to a memory full.
+const MAX_REPEATED: usize = 20_000;
+
 /// Parses YAML; the last of equal keys wins, and the first repeated one is named.
 pub fn yaml(body: &[u8]) -> Result<(Value, Option<String>), Status> {
     use serde_saphyr::{DuplicateKeyPolicy, Error};
     let text = std::str::from_utf8(body).map_err(|error| Status::bad_request(format!("yaml: {error}")))?;
-    let read =
-        |policy| serde_saphyr::from_str_with_options::<Value>(text, serde_saphyr::options! { duplicate_keys: policy });
+    let read = |policy| {
+        let limits = serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPEATED };
+        let options = serde_saphyr::options! { duplicate_keys: policy, alias_limits: limits };
+        serde_saphyr::from_str_with_options::<Value>(text, options)
+    };
     let unreadable =
         |error: Error| Status::bad_request(format!("error converting YAML to JSON: yaml: {}", error.without_snippet()));
     match read(DuplicateKeyPolicy::Error) {

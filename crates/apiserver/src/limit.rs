@@ -36,6 +36,20 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The limits an Instance object asks for in `spec.limits`; what it leaves out is as usual.
+    pub fn of(limits: &serde_json::Value) -> Self {
+        let usual = Self::default();
+        let number = |field: &str| limits[field].as_u64();
+        let size = |field: &str| number(field).and_then(|most| usize::try_from(most).ok());
+        Self {
+            objects: number("objects").unwrap_or(usual.objects),
+            bytes: number("bytes").unwrap_or(usual.bytes),
+            watches: size("watches").unwrap_or(usual.watches),
+            requests_per_second: number("requestsPerSecond").and_then(|most| u32::try_from(most).ok()),
+            ..usual
+        }
+    }
+
     /// The limits of instances that have none of their own; all of them share it.
     pub(crate) fn shared() -> Arc<Self> {
         static SHARED: LazyLock<Arc<Limits>> = LazyLock::new(Arc::default);
@@ -157,6 +171,14 @@ impl Call {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_instance_object_says_what_differs_from_the_usual() {
+        let asked = serde_json::json!({"objects": 5, "requestsPerSecond": 7, "watches": null});
+        let expected = Limits { objects: 5, requests_per_second: Some(7), ..Limits::default() };
+        assert_eq!(Limits::of(&asked), expected);
+        assert_eq!(Limits::of(&serde_json::Value::Null), Limits::default());
+    }
 
     #[test]
     fn places_are_free_again_when_left() {
