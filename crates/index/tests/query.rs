@@ -266,7 +266,7 @@ fn postgresql_finds_the_same() {
 }
 
 #[tokio::test]
-async fn no_text_becomes_part_of_a_statement() {
+async fn s14_no_text_becomes_part_of_a_statement() {
     let index = Index::open(&Choice::Memory).await.unwrap();
     let pod =
         json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "n", "labels": {"app": "x"}}});
@@ -341,7 +341,7 @@ async fn owners_are_found_over_generations() {
 }
 
 #[tokio::test]
-async fn secrets_never_reach_the_disk() {
+async fn s12_secrets_never_reach_the_disk() {
     let directory = tempfile::tempdir().unwrap();
     let index = Index::open(&Choice::Sqlite(directory.path().join("index.db"))).await.unwrap();
     let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s", "namespace": "n", "labels": {"app": "kept"},

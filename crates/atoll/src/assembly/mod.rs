@@ -73,8 +73,9 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     side.run(&hub);
     tokio::spawn(renew(hub.clone(), certs, address, stop.clone()));
     let _running = files::Running::note(&settings.data_dir)?;
-    let choice = match &settings.store {
-        StoreChoice::Memory => atoll_index::Choice::Memory,
+    let choice = match (&settings.store, std::env::var("ATOLL_INDEX")) {
+        (_, Ok(url)) if !url.is_empty() => atoll_index::Choice::Postgres(url),
+        (StoreChoice::Memory, _) => atoll_index::Choice::Memory,
         _ => atoll_index::Choice::Sqlite(settings.data_dir.join("index.sqlite")),
     };
     let index = atoll_index::Index::open(&choice).await?;
