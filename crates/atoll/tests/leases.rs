@@ -96,6 +96,13 @@ fn bindings_and_policies_are_shown_in_words() {
     assert!(said.lines().next().unwrap().contains("next window"), "{said}");
     assert_eq!(said.lines().filter(|line| line.starts_with("member1-node-")).count(), 3, "{said}");
 
+    let roles = atoll(&demo, &["lease", "roles", "--mount-namespace", "leased"]).ok();
+    let (everywhere, here) = roles.split_once("kind: Role\n").unwrap();
+    assert!(
+        !everywhere.contains("secrets") && here.contains("secrets"),
+        "Secrets only in the mount namespace: {roles}"
+    );
+
     // A worker that is left by force: what stays there is listed.
     demo.apply("compute", &deployment("web", 2));
     demo.kubectl("compute", &["rollout", "status", "deployment/web", "--timeout=60s"]).ok();

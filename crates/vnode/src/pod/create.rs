@@ -47,10 +47,15 @@ impl Syncer {
     }
 
     async fn make(&self, pod: &Value, binding: &Binding, allowed: &[String]) -> Result<Value, Status> {
-        self.bring_needs(pod, binding, allowed).await?;
-        self.bring_tokens(pod, binding).await?;
-        let object = self.physical_object(pod, binding).await?;
-        self.submit(pod, binding, object).await
+        // None of them needs the others; the pod needs all of them.
+        let (needs, tokens, object) = tokio::join!(
+            self.bring_needs(pod, binding, allowed),
+            self.bring_tokens(pod, binding),
+            self.physical_object(pod, binding),
+        );
+        needs?;
+        tokens?;
+        self.submit(pod, binding, object?).await
     }
 
     async fn physical_object(&self, pod: &Value, binding: &Binding) -> Result<Value, Status> {

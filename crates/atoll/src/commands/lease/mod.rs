@@ -39,11 +39,23 @@ enum Action {
     Preview(show::Wanted),
     /// List the bindings of the computing cluster and what they lease
     List,
+    /// Print the roles an account needs in a worker cluster, and no more; `bind` makes them by itself
+    Roles {
+        /// Name of the roles
+        #[arg(default_value = "atoll-lessee")]
+        name: String,
+        /// Namespace of the worker cluster that leased pods run in
+        #[arg(long, default_value = "kubeocean-worker")]
+        mount_namespace: String,
+    },
 }
 
 impl Lease {
     /// Runs it.
     pub fn run(self) -> anyhow::Result<()> {
+        if let Action::Roles { name, mount_namespace } = &self.action {
+            return show::roles(name, mount_namespace);
+        }
         block_on(async move {
             let cluster = self.access.endpoint("compute").await?;
             match &self.action {
@@ -52,6 +64,7 @@ impl Lease {
                 Action::Policies => show::policies(&cluster, self.output).await,
                 Action::Preview(wanted) => wanted.run(&cluster, self.output).await,
                 Action::List => show::bindings(&cluster, self.output).await,
+                Action::Roles { .. } => Ok(()),
             }
         })
     }

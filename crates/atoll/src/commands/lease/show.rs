@@ -139,6 +139,15 @@ pub async fn policies(cluster: &Endpoint, format: Format) -> anyhow::Result<()> 
     Ok(())
 }
 
+/// Prints the roles of a syncer in its worker cluster, ready to apply.
+pub fn roles(name: &str, mount_namespace: &str) -> anyhow::Result<()> {
+    for role in atoll_vnode::worker_roles(name, mount_namespace) {
+        output::line("---");
+        output::line(serde_saphyr::to_string(&role)?.trim_end());
+    }
+    Ok(())
+}
+
 /// Prints the bindings of a computing cluster with what they lease.
 pub async fn bindings(cluster: &Endpoint, format: Format) -> anyhow::Result<()> {
     let bindings = cluster.list(&super::bindings(), None, "").await.map_err(told)?.items;
