@@ -195,3 +195,33 @@ async fn a_template_that_vanishes_with_its_namespace_takes_its_copies_and_others
         assert!(world.member("m1").get_opt(&core("configmaps"), NS, name).await.unwrap().is_some(), "{name}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn not_knowing_for_a_while_does_not_reset_the_patience_with_an_unhealthy_application() {
+    let mut world = World::new(2).await;
+    world.run(|options| options.failover = true).await;
+    for name in ["m1", "m2"] {
+        world.join(name, json!({})).await;
+    }
+    let spec = json!({"propagateDeps": true,
+        "placement": {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]},
+        "failover": {"application": {"decisionConditions": {"tolerationSeconds": 3}, "purgeMode": "Directly"}}});
+    world.instance.create(&policies(), NS, &policy("p", spec)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 2)).await.unwrap();
+    world.report("m1", "web", 1).await;
+    let health = async |wanted: &str| {
+        let binding = world.instance.get(&bindings(), NS, "web-deployment").await.unwrap();
+        let items = binding["status"]["aggregatedStatus"].as_array().cloned().unwrap_or_default();
+        items.iter().any(|item| item["clusterName"] == "m1" && item["health"] == wanted)
+    };
+    world.eventually("it is unhealthy", async || health("Unhealthy").await).await;
+    // From now on nobody can tell: the time that has begun goes on.
+    let unsure = json!({"healthInterpretation": {"luaScript": "function InterpretHealth(obj) error('no idea') end"}});
+    world
+        .instance
+        .create(&customizations(), None, &customization("unsure", ("apps/v1", "Deployment"), unsure))
+        .await
+        .unwrap();
+    world.in_member("m2", &deployments(), "web", |_| true).await;
+    world.not_in_member("m1", &deployments(), "web").await;
+}

@@ -90,7 +90,9 @@ impl Server {
     /// The numbers of its processes.
     pub fn numbers(&self) -> Vec<u32> {
         let files = std::fs::read_dir(self.directory.path().join("cluster/pids")).unwrap();
-        files.filter_map(|file| std::fs::read_to_string(file.ok()?.path()).ok()?.trim().parse().ok()).collect()
+        let texts = files.filter_map(|file| std::fs::read_to_string(file.ok()?.path()).ok());
+        // The number comes first, then when the process started.
+        texts.filter_map(|text| text.split_whitespace().next()?.parse().ok()).collect()
     }
 }
 
