@@ -306,7 +306,9 @@ async fn read_until(stream: &mut (impl tokio::io::AsyncRead + Unpin), text: &str
     let mut seen = Vec::new();
     while !String::from_utf8_lossy(&seen).contains(text) {
         let mut piece = [0; 4096];
-        let read = stream.read(&mut piece).await.unwrap();
+        let reading = tokio::time::timeout(std::time::Duration::from_secs(60), stream.read(&mut piece));
+        let read =
+            reading.await.unwrap_or_else(|_| panic!("no {text} after {}", String::from_utf8_lossy(&seen))).unwrap();
         assert_ne!(read, 0, "ended after {}", String::from_utf8_lossy(&seen));
         seen.extend_from_slice(&piece[..read]);
     }
@@ -350,15 +352,14 @@ async fn s21_watches_and_terminals_end_with_the_rights_they_were_opened_with() {
     read_until(&mut terminal, "101 Switching Protocols").await;
     let mut watch = hub.open(&ann, &format!("{pods}?watch=true&resourceVersion=0"), "connection: close\r\n").await;
     read_until(&mut watch, "\"ADDED\"").await;
-    let mut search = hub.open(&ann, "/manage/v1alpha1/watch?kinds=Pod", "connection: close\r\n").await;
-    read_until(&mut search, "\"ADDED\"").await;
+    let mut search = hub.open(&bob, "/manage/v1alpha1/watch?kinds=Pod", "connection: close\r\n").await;
+    read_until(&mut search, "\"SYNCED\"").await;
     let mut other = hub.open(&bob, &format!("{pods}?watch=true&resourceVersion=0"), "connection: close\r\n").await;
     read_until(&mut other, "\"ADDED\"").await;
 
     assert_eq!(hub.rest(admin, "DELETE", "/apis/atoll.io/v1alpha1/grants/ann", None).await.0, 200);
     ended(terminal).await;
     ended(watch).await;
-    ended(search).await;
     assert_eq!(hub.rest(Some(&ann), "GET", pods, None).await.0, 403);
     // Rights of others go on.
     let change = json!({"metadata": {"labels": {"still": "here"}}});
@@ -368,6 +369,7 @@ async fn s21_watches_and_terminals_end_with_the_rights_they_were_opened_with() {
     read_until(&mut other, "\"still\"").await;
     assert!(hub.atoll(&["account", "close", "bob"], "").0);
     ended(other).await;
+    ended(search).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
