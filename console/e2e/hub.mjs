@@ -1,7 +1,7 @@
 // A running hub: the one named by ATOLL_URL, or a demo started for these tests.
 
-import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,11 +15,9 @@ export async function openHub() {
     const token = process.env.ATOLL_TOKEN ?? readFileSync(join(process.env.ATOLL_DATA_DIR ?? 'atoll-data', 'admin.token'), 'utf8').trim()
     return { url: process.env.ATOLL_URL.replace(/\/$/, ''), token, close: async () => {} }
   }
-  const binary = ['release', 'debug'].map((kind) => new URL(`../../target/${kind}/atoll`, import.meta.url).pathname).find(existsSync)
-  if (!binary) throw new Error('no hub: set ATOLL_URL and ATOLL_TOKEN, or build atoll first')
   const directory = mkdtempSync(join(tmpdir(), 'atoll-e2e-'))
   const port = await freePort()
-  const child = spawn(binary, ['up', '--demo', '--data-dir', directory, '--listen', `127.0.0.1:${port}`], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(binary(), ['up', '--demo', '--data-dir', directory, '--listen', `127.0.0.1:${port}`], { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ATOLL_METRICS_LISTEN: 'off', ATOLL_HEALTH_LISTEN: 'off' } })
   let said = ''
   child.stderr.on('data', (data) => {
     said += data
@@ -39,6 +37,15 @@ export async function openHub() {
     rmSync(directory, { recursive: true, force: true })
   }
   return { url, token, close }
+}
+
+/** The program under test: $ATOLL, or whatever was built last. */
+function binary() {
+  if (process.env.ATOLL) return process.env.ATOLL
+  const built = ['release', 'debug'].map((kind) => new URL(`../../target/${kind}/atoll`, import.meta.url).pathname).filter(existsSync)
+  const [newest] = built.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)
+  if (!newest) throw new Error('no hub: set ATOLL to the program, or build atoll first')
+  return newest
 }
 
 function freePort() {
@@ -76,6 +83,17 @@ export async function ask(hub, path, { method = 'GET', body, type = 'application
   if (response.ok || (may404 && response.status === 404)) return answer
   if (response.status === 409 && method === 'POST') return answer
   throw new Error(`${method} ${path}: ${response.status} ${answer.message}`)
+}
+
+/** Gives a local account its password, as the command line does: the hub never takes one over the API. */
+export async function setPassword(hub, name, password) {
+  const directory = mkdtempSync(join(tmpdir(), 'atoll-e2e-'))
+  const config = join(directory, 'kubeconfig')
+  const server = { server: process.env.ATOLL_HUB_URL ?? hub.url, 'insecure-skip-tls-verify': true }
+  writeFileSync(config, JSON.stringify({ apiVersion: 'v1', kind: 'Config', 'current-context': 'root', clusters: [{ name: 'root', cluster: server }], users: [{ name: 'root', user: { token: hub.token } }], contexts: [{ name: 'root', context: { cluster: 'root', user: 'root' } }] }))
+  const ran = spawnSync(binary(), ['account', 'set-password', name, '--kubeconfig', config], { input: `${password}\n`, encoding: 'utf8' })
+  rmSync(directory, { recursive: true, force: true })
+  if (ran.status !== 0) throw new Error(`set-password: ${ran.stderr}`)
 }
 
 export function deployment(name, replicas, more = {}) {

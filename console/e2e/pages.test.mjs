@@ -31,6 +31,10 @@ const PAGES = [
   ['activity', '/i/member1/activity', 'web'],
   ['permissions', '/i/fleet/access', 'cluster-admin'],
   ['settings', '/settings', 'Appearance'],
+  ['instance-settings', '/i/fleet/settings', 'Failover'],
+  ['differences', `${WEB}?tab=differences`, 'spec/replicas'],
+  ['hub-access', '/i/root/access', 'Local accounts'],
+  ['usage', '/i/fleet/clusters/member2', 'Usage'],
   ['root', '/i/root/r/core/v1/namespaces', 'kube-system'],
 ]
 
@@ -51,16 +55,19 @@ after(async () => {
 
 for (const dark of [false, true]) {
   describe(dark ? 'in the dark' : 'in the light', () => {
+    let view
+    before(async () => {
+      view = await openPage(browser, hub, { dark })
+    })
+    after(() => view?.close())
     for (const [name, path, text] of PAGES) {
       it(`${name} is shown without fault`, async () => {
-        const view = await openPage(browser, hub, { dark })
         await view.go(path)
         await view.page.locator('.content').getByText(text).first().waitFor({ timeout: 20_000 })
-        await view.page.waitForTimeout(400)
+        await view.page.waitForTimeout(300)
         await view.shot(dark ? `${name}-dark` : name)
         assert.deepEqual(await accessibilityFaults(view.page), [])
-        assert.deepEqual(view.faults, [])
-        await view.close()
+        assert.deepEqual(view.faults.splice(0), [])
       })
     }
   })

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import { launch, openPage } from './browser.mjs'
-import { ask, openHub } from './hub.mjs'
+import { ask, deployment, openHub, until } from './hub.mjs'
 
 const CANARY = '<img src=x onerror="window.__struck=1"><script>window.__struck=1</script><svg onload=window.__struck=1>'
 const LINK = 'javascript:window.__struck=1'
@@ -69,6 +69,19 @@ it('a server that lies cannot break in either', async () => {
     assert.equal(await struck(view.page), false, path)
     assert.equal(await view.page.locator('.content img, .content script').count(), 0, path)
   }
+  await view.close()
+})
+
+it('canaries in logs stay text', async () => {
+  const view = await openPage(browser, hub)
+  await ask(hub, '/instances/fleet/apis/apps/v1/namespaces/default/deployments', { method: 'POST', body: deployment('loud', 1) })
+  await until(async () => (await ask(hub, '/instances/fleet/apis/apps/v1/namespaces/default/deployments/loud')).status?.readyReplicas === 1, 60_000)
+  await view.page.route(/\/log\?/, (route) => route.fulfill({ contentType: 'text/plain', body: `${CANARY}\n\u001b[31m${CANARY}\u001b[0m\n\u001b]8;;${LINK}\u0007here\n` }))
+  await view.go('/i/fleet/o/apps/v1/deployments/default/loud?tab=logs')
+  await view.page.getByText('onerror').first().waitFor()
+  assert.equal(await struck(view.page), false)
+  assert.equal(await view.page.locator('.content img, .content script, .content a[href^="javascript"]').count(), 0)
+  assert.deepEqual(view.faults, [])
   await view.close()
 })
 

@@ -88,7 +88,7 @@ it('a hundred thousand rows scroll smoothly', async () => {
   await view.page.getByText('100,000').waitFor()
   assert.ok((await view.page.locator('.line').count()) < 80, 'only rows in view are drawn')
   // Sorting needs every row: it loads them all.
-  await view.page.getByRole('button', { name: 'Name' }).click()
+  await view.page.getByRole('button', { name: 'Name', exact: true }).click()
   await view.page.waitForFunction((rows) => document.querySelector('.table .scroll')?.scrollHeight > rows * 37, ROWS, { timeout: 60_000 })
   const frames = await view.page.evaluate(async () => {
     const scroll = document.querySelector('.table .scroll')

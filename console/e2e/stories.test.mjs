@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import { accessibilityFaults, launch, openPage } from './browser.mjs'
-import { ask, deployment, openHub, until } from './hub.mjs'
+import { ask, deployment, openHub, setPassword, until } from './hub.mjs'
 
 const API = '/instances/fleet/apis'
 const DEPLOYMENTS = `${API}/apps/v1/namespaces/default/deployments`
@@ -44,6 +44,25 @@ it('a wrong token is refused, the right one opens the door, and signing out clos
     await page.getByRole('heading', { name: 'Sign in to Atoll' }).waitFor()
     assert.equal(await page.evaluate(() => sessionStorage.length + localStorage.length), 0)
   }, { signedIn: false }))
+
+it('a local account opens a session, and a wrong password does not', async () => {
+  await ask(hub, '/apis/atoll.io/v1alpha1/accounts', { method: 'POST', body: { apiVersion: 'atoll.io/v1alpha1', kind: 'Account', metadata: { name: 'ann' }, spec: { groups: ['team-a'] } } })
+  await setPassword(hub, 'ann', 'correct horse battery')
+  await story(async ({ page, go, shot }) => {
+    await go('/')
+    await page.getByRole('button', { name: 'Account' }).click()
+    await page.getByLabel('Name').fill('ann')
+    await page.getByLabel('Password').fill('wrong horse battery')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('Name or password is wrong').waitFor()
+    await shot('sign-in-account')
+    assert.deepEqual(await accessibilityFaults(page), [])
+    await page.getByLabel('Password').fill('correct horse battery')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { name: 'Instances' }).waitFor()
+    await page.locator('.who').getByText('ann').waitFor()
+  }, { signedIn: false })
+})
 
 it('deploy by YAML and watch it spread', () =>
   story(async ({ page, go, shot }) => {
@@ -128,7 +147,7 @@ it('edit YAML, see the change, save it, and be told when somebody was faster', (
     await page.locator('.cm-changedLine').first().waitFor()
     await shot('changes')
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('Saved').waitFor()
+    await page.getByText('Saved', { exact: true }).waitFor()
     assert.equal((await ask(hub, '/instances/fleet/api/v1/namespaces/default/configmaps/alone')).data.a, 'banana')
     await page.locator('.cm-line', { hasText: 'a: banana' }).click()
     await page.keyboard.press('End')
@@ -137,6 +156,75 @@ it('edit YAML, see the change, save it, and be told when somebody was faster', (
     await page.getByText('It changed on the server while you were editing').waitFor()
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Somebody else changed it meanwhile').waitFor()
+  }))
+
+it('roll back to what the members ran before', async () => {
+  await ask(hub, DEPLOYMENTS, { method: 'POST', body: deployment('cart', 3, { image: 'nginx:1.28' }) })
+  await until(async () => (await ask(hub, `${DEPLOYMENTS}/cart`)).status?.readyReplicas === 3, 60_000)
+  await ask(hub, `${DEPLOYMENTS}/cart`, { method: 'PATCH', type: 'application/strategic-merge-patch+json', body: { spec: { template: { spec: { containers: [{ name: 'main', image: 'nginx:1.29' }] } } } } })
+  await until(async () => (await ask(hub, '/instances/member1/apis/apps/v1/namespaces/default/replicasets?labelSelector=app%3Dcart')).items.length === 2, 60_000)
+  await story(async ({ page, go, shot }) => {
+    await go('/i/fleet/o/apps/v1/deployments/default/cart')
+    await page.getByRole('button', { name: 'Actions' }).click()
+    await page.getByRole('menuitem', { name: 'Roll back' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('nginx:1.28').waitFor()
+    await shot('rollback')
+    assert.deepEqual(await accessibilityFaults(page), [])
+    await dialog.getByRole('radio').last().check()
+    await dialog.getByRole('button', { name: 'Roll back' }).click()
+    await page.getByText('Rolled back to revision 1').waitFor()
+  })
+  assert.equal((await ask(hub, `${DEPLOYMENTS}/cart`)).spec.template.spec.containers[0].image, 'nginx:1.28')
+})
+
+it('see in what members differ from the template', async () => {
+  await ask(hub, `${API}/policy.karmada.io/v1alpha1/namespaces/default/overridepolicies`, {
+    method: 'POST',
+    body: {
+      apiVersion: 'policy.karmada.io/v1alpha1', kind: 'OverridePolicy', metadata: { name: 'mirror', namespace: 'default' },
+      spec: { resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'mirrored' }], overrideRules: [{ targetCluster: { clusterNames: ['member2'] }, overriders: { imageOverrider: [{ component: 'Registry', operator: 'replace', value: 'mirror.example' }] } }] },
+    },
+  })
+  await ask(hub, DEPLOYMENTS, { method: 'POST', body: deployment('mirrored', 3) })
+  await until(async () => (await ask(hub, '/instances/member2/apis/apps/v1/namespaces/default/deployments/mirrored', { may404: true })).kind === 'Deployment', 60_000)
+  await story(async ({ page, go, shot }) => {
+    await go('/i/fleet/o/apps/v1/deployments/default/mirrored?tab=differences')
+    await page.getByRole('cell', { name: /mirror\.example/ }).waitFor()
+    await shot('differences')
+    assert.deepEqual(await accessibilityFaults(page), [])
+  })
+})
+
+it('see what a policy would move before it is saved, and what the loss of a cluster would', async () => {
+  await ask(hub, '/instances/fleet/api/v1/namespaces/default/configmaps', { method: 'POST', body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'planned', namespace: 'default' }, data: { a: 'b' } } })
+  await story(async ({ page, go, shot }) => {
+    await go('/i/fleet/policies/new?api=v1&kind=ConfigMap&name=planned&ns=default')
+    await page.getByRole('checkbox', { name: 'member2' }).check()
+    await page.locator('.moves').getByText('ConfigMap default/planned').waitFor({ timeout: 15_000 })
+    await page.waitForFunction(() => document.querySelectorAll('.moves .step').length === 1)
+    await shot('preview')
+    assert.deepEqual(await accessibilityFaults(page), [])
+    await go('/i/fleet/clusters/member1')
+    await page.getByRole('button', { name: 'Actions' }).click()
+    await page.getByRole('menuitem', { name: 'What if it is lost' }).click()
+    await page.getByRole('dialog').locator('.moves').getByText('Deployment default/example').waitFor({ timeout: 15_000 })
+    await shot('loss')
+  })
+})
+
+it('the commands for joining are there to be copied', () =>
+  story(async ({ page, go, shot }) => {
+    await go('/i/fleet/clusters')
+    await page.getByRole('button', { name: 'Join a cluster' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name of the cluster').fill('prod-eu')
+    await dialog.getByText('atoll join prod-eu --instance fleet').waitFor()
+    await dialog.getByRole('button', { name: 'It reaches out (pull)' }).click()
+    await dialog.getByText('atoll invite prod-eu --context fleet').waitFor()
+    await dialog.getByText(`atoll agent prod-eu --hub ${hub.url}/instances/fleet`).waitFor()
+    await shot('join')
+    assert.deepEqual(await accessibilityFaults(page), [])
   }))
 
 it('cordon a cluster and let it work again', () =>

@@ -5,7 +5,7 @@ import { yaml } from '@codemirror/lang-yaml'
 import { bracketMatching, codeFolding, foldGutter, foldKeymap, HighlightStyle, indentOnInput, syntaxHighlighting } from '@codemirror/language'
 import { unifiedMergeView } from '@codemirror/merge'
 import { highlightSelectionMatches, search, searchKeymap } from '@codemirror/search'
-import { Compartment, EditorState } from '@codemirror/state'
+import { Annotation, Compartment, EditorState } from '@codemirror/state'
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'react'
@@ -19,6 +19,9 @@ interface Props {
   original?: string
   height?: string
 }
+
+/** Marks text that came from outside: nobody typed it, so it is no edit. */
+const fromOutside = Annotation.define<boolean>()
 
 const look = EditorView.theme({
   '&': { height: '100%', fontSize: '12.5px', backgroundColor: 'var(--panel)', color: 'var(--text)' },
@@ -66,7 +69,10 @@ export default function Code({ value, label, onChange, onSave, original, height 
           keymap.of([{ key: 'Mod-s', run: save, preventDefault: true }, ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...foldKeymap, ...(readOnly ? [] : [indentWithTab])]),
           EditorState.readOnly.of(readOnly),
           EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
-          EditorView.updateListener.of((update) => update.docChanged && calls.current.onChange?.(update.state.doc.toString())),
+          EditorView.updateListener.of((update) => {
+            const typed = update.docChanged && !update.transactions.some((one) => one.annotation(fromOutside))
+            if (typed) calls.current.onChange?.(update.state.doc.toString())
+          }),
           diff.current.of([]),
         ],
       }),
@@ -81,7 +87,7 @@ export default function Code({ value, label, onChange, onSave, original, height 
   useEffect(() => {
     const editor = view.current
     if (editor && editor.state.doc.toString() !== value) {
-      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } })
+      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value }, annotations: fromOutside.of(true) })
     }
   }, [value])
   useEffect(() => {
