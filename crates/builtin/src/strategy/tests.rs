@@ -321,7 +321,7 @@ fn bad_objects_are_refused_with_the_known_words() {
 #[test]
 fn immutable_things_stay() {
     let role = |name: &str| json!({"roleRef": {"kind": "ClusterRole", "name": name}});
-    let shown = json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": "b"});
+    let shown = json!({"APIGroup": RBAC, "Kind": "ClusterRole", "Name": "b"});
     let cases = [
         (
             RBAC,

@@ -52,6 +52,9 @@ pub struct Case {
     /// Asked again, for a while, until there is something at this JSON pointer.
     #[serde(default)]
     pub until_has: Option<String>,
+    /// Asked again, for a while, until these texts stand at these JSON pointers.
+    #[serde(default)]
+    pub until_is: BTreeMap<String, String>,
     /// What is compared; everything unless it says `code` or `headers` (code and headers).
     #[serde(default)]
     pub only: Option<String>,
@@ -80,6 +83,11 @@ impl Story {
         let repeated: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
         assert!(repeated.is_empty(), "{name}: these names stand twice: {repeated:?}");
         Self { name, cases }
+    }
+
+    /// Whether it makes definitions.
+    pub fn defines(&self) -> bool {
+        self.cases.iter().any(|case| case.send.ends_with("/customresourcedefinitions"))
     }
 
     /// Where the story takes place; a new place each time on a server that was there before.

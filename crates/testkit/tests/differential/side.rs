@@ -102,7 +102,8 @@ impl Side {
             let code = case.until.is_none_or(|code| code == answer.code);
             let has =
                 case.until_has.as_ref().is_none_or(|place| tree.pointer(place).is_some_and(|value| !value.is_null()));
-            if (code && has) || since.elapsed() > PATIENCE {
+            let is = case.until_is.iter().all(|(place, text)| tree.pointer(place).is_some_and(|own| own == text));
+            if (code && has && is) || since.elapsed() > PATIENCE {
                 for (name, place) in &case.save {
                     let value = match tree.pointer(place) {
                         Some(Value::String(text)) => text.clone(),
