@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::access::{Access, block_on, told};
 use super::output::{self, Format};
+use super::pods::member_path;
 
 /// List objects of all members of an instance.
 #[derive(Args)]
@@ -26,7 +27,7 @@ pub struct Get {
     #[arg(short = 'A', long)]
     all_namespaces: bool,
     /// Label selector
-    #[arg(short = 'l', long, default_value = "")]
+    #[arg(short = 'l', long, default_value = "", hide_default_value = true)]
     selector: String,
     /// Only these members, separated by commas
     #[arg(long, value_delimiter = ',')]
@@ -42,8 +43,6 @@ pub struct Get {
 pub struct Resource {
     /// Where it is.
     pub gvr: Gvr,
-    /// Its kind.
-    pub kind: String,
     /// Whether it lives in namespaces.
     pub namespaced: bool,
 }
@@ -94,7 +93,7 @@ impl Get {
         };
         let request = http::Request::builder()
             .method(Method::GET)
-            .uri(format!("/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy{path}"))
+            .uri(format!("{}{path}", member_path(member)))
             .header("accept", accept)
             .body(bytes::Bytes::new())
             .map_err(|error| atoll_meta::Status::bad_request(error.to_string()))?;
@@ -162,7 +161,6 @@ pub async fn find(endpoint: &Endpoint, word: &str) -> anyhow::Result<Resource> {
             if fits && !plural.contains('/') {
                 return Ok(Resource {
                     gvr: Gvr::new(&api_group, &version, plural),
-                    kind: kind.to_owned(),
                     namespaced: item["namespaced"] == true,
                 });
             }

@@ -1,6 +1,6 @@
 //! What commands print: data on stdout, in the form that was asked for.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use clap::ValueEnum;
 use serde_json::Value;
@@ -42,10 +42,14 @@ pub fn table(headers: &[&str], rows: &[Vec<String>]) {
             *width = (*width).max(cell.chars().count());
         }
     }
+    let coloured = is_coloured();
     let print = |cells: Vec<&str>| {
         let mut text = String::new();
         for (at, cell) in cells.iter().enumerate() {
-            text.push_str(cell);
+            match colour(cell).filter(|_| coloured) {
+                Some(code) => text.push_str(&format!("\x1b[{code}m{cell}\x1b[0m")),
+                None => text.push_str(cell),
+            }
             if at + 1 < cells.len() {
                 text.push_str(&" ".repeat(widths[at] - cell.chars().count() + 3));
             }
@@ -55,6 +59,22 @@ pub fn table(headers: &[&str], rows: &[Vec<String>]) {
     print(headers.to_vec());
     for row in rows {
         print(row.iter().map(String::as_str).collect());
+    }
+}
+
+/// Colours are for terminals, and for who did not forbid them.
+fn is_coloured() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// The colour of a word that says how something is.
+fn colour(word: &str) -> Option<u8> {
+    match word {
+        "Ready" | "Running" | "True" | "Active" | "Succeeded" | "Completed" | "Bound" | "ok" => Some(32),
+        "Pending" | "ContainerCreating" | "Terminating" | "Unknown" => Some(33),
+        "NotReady" | "Failed" | "Error" | "CrashLoopBackOff" | "ImagePullBackOff" | "ErrImagePull" | "OOMKilled"
+        | "Evicted" | "False" | "FAIL" => Some(31),
+        _ => None,
     }
 }
 
