@@ -6,8 +6,45 @@ use serde_json::Value;
 
 use crate::call::Call;
 
-/// Refuses an eviction a budget does not allow, and charges it otherwise.
+/// Refuses an eviction a budget does not allow; charges it otherwise, and says in the pod why it goes.
 pub async fn check(call: &Call) -> Result<(), Status> {
+    allow(call).await?;
+    mark(call).await
+}
+
+/// Says in the pod that it is evicted: those who own it may judge its end by that.
+async fn mark(call: &Call) -> Result<(), Status> {
+    let mut own = call.fork();
+    own.query = crate::query::Query::default();
+    let now = call.timestamp();
+    own.modify("status", call.query.dry_run()?, |old| {
+        let mut new = old.clone(); // the old tree is needed for comparison
+        let mut conditions = new["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.retain(|one| one["type"] != "DisruptionTarget");
+        conditions.push(serde_json::json!({
+            "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": now,
+        }));
+        new["status"]["conditions"] = conditions.into();
+        new["metadata"]["resourceVersion"] = "".into();
+        Ok(new)
+    })
+    .await
+    .map(drop)
+}
+
+/// Whether a pod that is not ready may go without charge.
+fn goes_free(budget: &Value, pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    if conditions.into_iter().any(|one| one["type"] == "Ready" && one["status"] == "True") {
+        return false;
+    }
+    let number = |field: &str| budget["status"][field].as_i64().unwrap_or_default();
+    budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+        || number("currentHealthy") >= number("desiredHealthy") && number("desiredHealthy") > 0
+}
+
+async fn allow(call: &Call) -> Result<(), Status> {
     let pod = call.fetch().await?;
     let tree = pod.object.tree(Revision(0));
     let finished = matches!(tree["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Pending"));
@@ -26,6 +63,7 @@ pub async fn check(call: &Call) -> Result<(), Status> {
         .collect();
     match budgets.as_slice() {
         [] => Ok(()),
+        [budget] if goes_free(budget, &tree) => Ok(()),
         [budget] => charge(call, budget).await,
         _ => Err(Status::internal(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",

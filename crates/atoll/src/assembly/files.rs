@@ -6,6 +6,25 @@ use anyhow::Context as _;
 use atoll_apiserver::Hub;
 use atoll_pki::{Access, Auth, Kubeconfig};
 
+/// The form in which data is kept. It changes when an older hub could not read what a newer one wrote.
+const FORMAT: &str = "1";
+
+/// Refuses a directory whose data another version wrote; marks a new one as ours.
+pub fn check_format(data_dir: &Path) -> anyhow::Result<()> {
+    let path = data_dir.join("format");
+    match std::fs::read_to_string(&path) {
+        Ok(found) if found.trim() == FORMAT => Ok(()),
+        Ok(found) => anyhow::bail!(
+            "the directory {} belongs to another version of Atoll (format {:?}, this one has {FORMAT:?}); use that version or another --data-dir",
+            data_dir.display(),
+            found.trim()
+        ),
+        Err(_) => {
+            std::fs::write(&path, format!("{FORMAT}\n")).with_context(|| format!("cannot write {}", path.display()))
+        }
+    }
+}
+
 /// The token of the administrator, made at the first start.
 pub fn token(data_dir: &Path) -> anyhow::Result<String> {
     let path = data_dir.join("admin.token");

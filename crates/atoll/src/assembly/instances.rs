@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use atoll_apiserver::{ApiService, Hub};
 use atoll_fleet::Fleet;
+use atoll_fleet::enroll::Enrolment;
 use atoll_meta::{Gvr, Status, time};
 use atoll_runtime::{Change, Endpoint, Informer, Patch, Queue, Selection, work};
 use atoll_sim::{Sim, Spec};
@@ -27,6 +28,8 @@ pub const NODES: &str = "sim.atoll.io/nodes";
 pub const LEASES: &str = "atoll.io/leases";
 /// What keys of Cluster objects begin with.
 const CLUSTERS: &str = "clusters.cluster.karmada.io/";
+/// What keys of bootstrap tokens begin with.
+const TOKENS: &str = "secrets./kube-system/bootstrap-token-";
 /// Deletes an instance although clusters are joined to it.
 const FORCE: &str = "atoll.io/force-delete";
 
@@ -46,6 +49,7 @@ struct Running {
     stop: CancellationToken,
     sim: Option<Sim>,
     fleet: Option<Fleet>,
+    enrolment: Option<Enrolment>,
     leases: Option<Manager>,
 }
 
@@ -110,7 +114,13 @@ impl Instances {
         if self.hub.instance(name).is_none() {
             self.hub.create_instance(name).await?;
         }
+        if let Some(instance) = self.hub.instance(name).filter(|_| object["spec"]["limits"].is_object()) {
+            instance.set_limits(atoll_apiserver::Limits::of(&object["spec"]["limits"]));
+        }
         self.run(name, &object).await?;
+        if let Some(sim) = self.running.lock().get(name).and_then(|running| running.sim.as_ref()) {
+            super::faults::apply(sim, &object);
+        }
         self.report(name, &object, "Ready", "Serving", "the instance serves requests").await?;
         Ok(None)
     }
@@ -122,7 +132,7 @@ impl Instances {
         }
         let stop = self.stop.child_token();
         let annotations = &object["metadata"]["annotations"];
-        let mut running = Running { stop: stop.clone(), sim: None, fleet: None, leases: None };
+        let mut running = Running { stop: stop.clone(), sim: None, fleet: None, enrolment: None, leases: None };
         if let Some(nodes) = annotations[NODES].as_str().and_then(|text| text.parse().ok()) {
             if let Some(instance) = self.hub.instance(name) {
                 instance.set_features(atoll_apiserver::Features::member());
@@ -133,7 +143,9 @@ impl Instances {
         }
         if annotations[LEASES] == "true" {
             let way = endpoint(&self.service, name, "atoll-vnode");
-            let options = atoll_vnode::Options::new(way, Arc::new(self.members()));
+            let mut options = atoll_vnode::Options::new(way, Arc::new(self.members()));
+            // An instance has no load balancers: what it does not offer stays as the worker has it.
+            options.intranet_required = false;
             let manager = Manager::start(options, stop.clone()).await;
             for stream in atoll_vnode::STREAMS {
                 let otherwise = atoll_sim::connector(&self.hub, stream);
@@ -143,15 +155,34 @@ impl Instances {
             running.leases = Some(manager);
         }
         self.running.lock().insert(name.to_owned(), running);
-        if self.has_clusters(name).await {
+        if self.has(name, CLUSTERS).await {
             self.ensure_fleet(name).await;
+        }
+        if self.has(name, TOKENS).await {
+            self.ensure_enrolment(name).await;
         }
         Ok(())
     }
 
-    async fn has_clusters(&self, name: &str) -> bool {
+    /// Whether an instance holds objects whose keys begin so.
+    async fn has(&self, name: &str, prefix: &str) -> bool {
         let Some(instance) = self.hub.instance(name) else { return false };
-        self.hub.snapshot(&instance).await.is_ok_and(|snapshot| snapshot.range(CLUSTERS, None).next().is_some())
+        self.hub.snapshot(&instance).await.is_ok_and(|snapshot| snapshot.range(prefix, None).next().is_some())
+    }
+
+    /// Lets members enrol in an instance that has tokens for them, and agents renew where there are clusters.
+    async fn ensure_enrolment(&self, name: &str) {
+        let stop = match self.running.lock().get(name) {
+            Some(running) if running.enrolment.is_none() => running.stop.clone(),
+            _ => return,
+        };
+        let way = endpoint(&self.service, name, "atoll-enrolment");
+        let started = Enrolment::start(way, Arc::new(jiff::Timestamp::now), stop).await;
+        match (started, self.running.lock().get_mut(name)) {
+            (Ok(started), Some(running)) => running.enrolment = Some(started),
+            (Err(status), _) => tracing::warn!(instance = name, %status, "members cannot enrol"),
+            _ => {}
+        }
     }
 
     /// Starts propagation in an instance that has clusters; an instance without costs nothing.
@@ -166,31 +197,44 @@ impl Instances {
                 tracing::warn!(instance = name, %status, "a namespace or service of the fleet is missing");
             }
         }
-        let fleet = Fleet::start(atoll_fleet::Options::new(way, Arc::new(self.members())), stop).await;
+        let mut options = atoll_fleet::Options::new(way, Arc::new(self.members()));
+        let object = self.root.get_opt(&gvr(), None, name).await.ok().flatten().unwrap_or_default();
+        if let Err(why) = options.configure(&object["metadata"]["annotations"]) {
+            tracing::error!(instance = name, why, "settings of the fleet are left at their usual values");
+        }
+        let fleet = Fleet::start(options, stop).await;
         if let Some(running) = self.running.lock().get_mut(name)
             && running.fleet.is_none()
         {
             running.fleet = Some(fleet);
         }
+        self.ensure_enrolment(name).await;
     }
 
-    /// Waits for the first cluster of each instance.
+    /// Waits for the first cluster and the first token of each instance.
     async fn follow_clusters(self: Arc<Self>) {
         let mut feed = self.hub.engine().feed();
         loop {
             match feed.recv().await {
-                Ok(FeedItem::Changed(id, event))
-                    if event.key.as_str().starts_with(CLUSTERS) && event.current.is_some() =>
-                {
-                    if let Some(instance) = self.hub.instance_by_id(id) {
-                        self.ensure_fleet(&instance.name).await;
+                Ok(FeedItem::Changed(id, event)) if event.current.is_some() => {
+                    let key = event.key.as_str();
+                    let (cluster, token) = (key.starts_with(CLUSTERS), key.starts_with(TOKENS));
+                    if let Some(instance) = self.hub.instance_by_id(id).filter(|_| cluster || token) {
+                        if cluster {
+                            self.ensure_fleet(&instance.name).await;
+                        } else {
+                            self.ensure_enrolment(&instance.name).await;
+                        }
                     }
                 }
                 Ok(_) => {}
                 Err(RecvError::Lagged(_)) => {
                     for instance in self.hub.instances() {
-                        if self.has_clusters(&instance.name).await {
+                        if self.has(&instance.name, CLUSTERS).await {
                             self.ensure_fleet(&instance.name).await;
+                        }
+                        if self.has(&instance.name, TOKENS).await {
+                            self.ensure_enrolment(&instance.name).await;
                         }
                     }
                 }

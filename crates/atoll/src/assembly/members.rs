@@ -10,7 +10,7 @@ use atoll_runtime::Endpoint;
 use atoll_vnode::{KubeconfigResolver, Worker, WorkerResolver};
 use serde_json::Value;
 
-use super::parts::{endpoint, members};
+use super::parts::members;
 
 /// Finds ways to members and workers.
 pub struct Members {
@@ -24,7 +24,7 @@ impl Members {
     /// The instance of this hub that a URL leads to. Only the transport differs: the same API answers.
     fn local(&self, url: &str, agent: &str) -> Option<Endpoint> {
         let name = members(&self.hub)(url)?;
-        Some(endpoint(&self.service, &name, agent))
+        Some(super::faults::way(&self.service, &name, agent))
     }
 }
 
@@ -44,8 +44,9 @@ impl WorkerResolver for Members {
     async fn resolve(&self, binding: &ClusterBinding, kubeconfig: &str) -> Result<Worker, Status> {
         let url =
             atoll_pki::Kubeconfig::parse(kubeconfig).and_then(|config| config.access(None)).map(|access| access.server);
-        match url.ok().and_then(|url| self.local(&url, "atoll-vnode")) {
-            Some(way) => Ok(Worker::new(way)),
+        match url.ok().and_then(|url| members(&self.hub)(&url)) {
+            // The way is shorter, the rights are those of the kubeconfig.
+            Some(name) => Worker::in_process_by(&self.hub, &name, kubeconfig),
             None => WorkerResolver::resolve(&KubeconfigResolver, binding, kubeconfig).await,
         }
     }

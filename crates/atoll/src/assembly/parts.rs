@@ -7,6 +7,7 @@ use atoll_background::Background;
 use atoll_index::Index;
 use atoll_manage::Manage;
 use atoll_runtime::Endpoint;
+use atoll_sim::Gate;
 use tokio_util::sync::CancellationToken;
 
 use super::instances::Instances;
@@ -48,7 +49,10 @@ impl Parts {
         self.hub.add_admission(atoll_vnode::admission());
         atoll_sim::install(&self.hub);
         let (hub, members) = (self.hub.clone(), members(&self.hub));
-        let proxy = atoll_fleet::cluster_proxy(Arc::new(move |cluster| members(cluster.spec.api_endpoint.as_str())));
+        let own = self.hub.clone();
+        // A simulated member that is broken is asked over the network, where its faults are felt.
+        let neighbour = move |url: &str| members(url).filter(|name| Gate::is_open(&own, name));
+        let proxy = atoll_fleet::cluster_proxy(Arc::new(move |cluster| neighbour(cluster.spec.api_endpoint.as_str())));
         hub.add_connector("cluster.karmada.io", "clusters", "proxy", proxy);
         Background::start(self.hub.clone(), &self.hub.keys().own().serving.cert_pem(), self.stop.clone());
         atoll_manage::controllers::start(&self.manage, Arc::new(self.instances.members()), self.stop.clone()).await?;

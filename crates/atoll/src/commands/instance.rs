@@ -129,7 +129,7 @@ fn show(items: &[Value]) {
 }
 
 /// Follows the object until it is ready; the server is told to give up after half a minute.
-async fn wait_ready(root: &atoll_runtime::Endpoint, name: &str) -> anyhow::Result<Value> {
+pub async fn wait_ready(root: &atoll_runtime::Endpoint, name: &str) -> anyhow::Result<Value> {
     let query = format!("fieldSelector=metadata.name%3D{name}");
     let waiting = async {
         let mut stream = root.watch(&gvr(), None, &query, "").await.map_err(told)?;

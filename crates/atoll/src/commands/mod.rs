@@ -19,6 +19,7 @@ mod logs;
 mod output;
 mod pods;
 mod serve;
+mod sim;
 mod store;
 mod top;
 mod vnode_manager;
@@ -48,6 +49,8 @@ enum Command {
     Down(serve::Down),
     /// Work with instances
     Instance(instance::Instance),
+    /// Make, break and repair simulated clusters
+    Sim(sim::Sim),
     /// List objects of all members of an instance
     Get(get::Get),
     /// Say why a template is, or is not, where it is
@@ -105,6 +108,7 @@ pub fn run() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Down(down) => down.run(),
         Command::Instance(instance) => instance.run(),
+        Command::Sim(sim) => sim.run(),
         Command::Get(get) => get.run(),
         Command::Why(why) => why.run(),
         Command::Plan(plan) => plan.run(),

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use super::container::Container;
-use crate::kubelet::{document_root, environment};
+use crate::kubelet::{environment, page_of};
 use crate::shell::Files;
 use crate::world::{Task, World};
 
@@ -61,8 +61,8 @@ pub async fn files(world: &World, container: &Container) -> Files {
     }
     let namespace = container.pod.head().namespace.to_string();
     let mut files = Files::of_container(container.pod.name(), &container.pod.ip);
-    if let Some(root) = document_root(container.spec["image"].as_str().unwrap_or_default()) {
-        files.write(&format!("{root}/index.html"), b"<html><body><h1>It works!</h1></body></html>\n", false);
+    if let Some((root, page)) = page_of(container.spec["image"].as_str().unwrap_or_default()) {
+        files.write(&format!("{root}{page}"), b"<html><body><h1>It works!</h1></body></html>\n", false);
     }
     for mount in container.spec["volumeMounts"].as_array().into_iter().flatten() {
         let path = mount["mountPath"].as_str().unwrap_or_default();

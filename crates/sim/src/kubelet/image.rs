@@ -36,7 +36,7 @@ pub fn pull(image: &str) -> Pull {
             "failed to pull and unpack image {full:?}: failed to resolve reference {full:?}: failed to do request: dial tcp: lookup {host}: no such host"
         ));
     }
-    if MISSING.iter().any(|word| image.contains(word)) {
+    if MISSING.iter().any(|word| image.contains(word)) || image.ends_with(":404") {
         return Pull::Failed(format!(
             "failed to pull and unpack image {full:?}: failed to resolve reference {full:?}: {full}: not found"
         ));

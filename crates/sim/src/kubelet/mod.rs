@@ -1,6 +1,7 @@
 //! Fake kubelets: nodes that exist, and pods that live on them.
 
 mod address;
+mod admit;
 mod container;
 mod image;
 mod memory;
@@ -16,7 +17,7 @@ use std::time::Duration;
 pub use address::Addresses;
 pub use memory::Memory;
 pub use node::{ensure_nodes, is_simulated, ready_conditions};
-pub use probe::document_root;
+pub use probe::page_of;
 pub use program::{Program, environment, program_of};
 pub use wishes::Wishes;
 
@@ -44,6 +45,10 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
     if tree["spec"]["nodeName"].as_str().unwrap_or_default().is_empty() {
         // Only assumed so far; the event of the binding calls again.
         return Ok(None);
+    }
+    if let Some(status) = admit::refused(world, &pod, &tree, &node) {
+        let step = Step { status: Some(status), ..Step::default() };
+        return carry_out(world, work, &tree, step).await;
     }
     let host = tree["spec"]["hostNetwork"] == true;
     let ip = if host { node.ip.to_string() } else { world.addresses.lock().take(&node.cidr, &pod.head().uid, &pod.ip) };

@@ -5,24 +5,28 @@ use serde_json::Value;
 use super::program::{environment, words};
 use crate::shell::{Ending, Files, Shell};
 
-/// Directories from which well-known servers serve their pages.
-const ROOTS: [(&str, &str); 2] = [("httpd", "/usr/local/apache2/htdocs"), ("nginx", "/usr/share/nginx/html")];
+/// Well-known servers: a page each of them has, and the directory it is in.
+const PAGES: [(&str, &str, &str); 3] = [
+    ("httpd", "/usr/local/apache2/htdocs", "/index.html"),
+    ("nginx", "/usr/share/nginx/html", "/index.html"),
+    ("agnhost", "", "/localhost.crt"),
+];
 
-/// The directory from which an image serves pages, if it is known.
-pub fn document_root(image: &str) -> Option<&'static str> {
+/// The directory from which an image serves pages, and one of them, if it is known.
+pub fn page_of(image: &str) -> Option<(&'static str, &'static str)> {
     let name = image.rsplit('/').next().unwrap_or_default().split([':', '@']).next().unwrap_or_default();
-    ROOTS.iter().find(|(server, _)| *server == name).map(|(_, root)| *root)
+    PAGES.iter().find(|(server, ..)| *server == name).map(|(_, root, page)| (*root, *page))
 }
 
 /// Whether the readiness probe of a container fails; `files` are there if somebody wrote some.
 pub fn fails(pod: &Value, container: &Value, files: Option<&Files>) -> bool {
     let probe = &container["readinessProbe"];
     if let Some(path) = probe["httpGet"]["path"].as_str() {
-        let root = document_root(container["image"].as_str().unwrap_or_default());
-        let page = if path.ends_with('/') { format!("{path}index.html") } else { path.to_owned() };
-        return match (root, files) {
-            (Some(root), Some(files)) => files.read(&format!("{root}{page}")).is_none(),
-            // A server is there and answers, unless somebody took its pages away.
+        let known = page_of(container["image"].as_str().unwrap_or_default());
+        let asked = if path.ends_with('/') { format!("{path}index.html") } else { path.to_owned() };
+        return match (known, files) {
+            (Some((root, page)), Some(files)) if page == asked => files.read(&format!("{root}{page}")).is_none(),
+            // A server is there and answers, unless somebody took its page away.
             _ => false,
         };
     }

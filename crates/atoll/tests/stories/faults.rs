@@ -1,0 +1,75 @@
+//! `atoll sim`: clusters that are made, broken and repaired.
+
+use crate::hub::Hub;
+
+#[test]
+fn a_member_is_broken_in_many_ways_and_repaired() {
+    let Some(hub) = Hub::demo() else { return };
+    assert!(hub.atoll("sim list").ok().contains("member1"));
+    hub.atoll("sim fail member1").ok();
+    assert!(hub.atoll("sim list").ok().contains("unreachable"));
+    assert!(hub.kubectl("get nodes").fails().contains("connection refused"));
+    hub.atoll("sim heal member1").ok();
+    assert_eq!(hub.kubectl("get nodes -o name").ok().lines().count(), 3);
+
+    for (how, told) in [("refusing", "refuse all requests"), ("expired", "certificate has expired")] {
+        hub.atoll(&format!("sim fail member1 --how {how}")).ok();
+        assert!(hub.kubectl("get --raw /version").fails().contains(told), "{how}");
+        hub.atoll("sim heal member1").ok();
+    }
+    hub.atoll("sim fail member1 --how slow --delay 300ms").ok();
+    hub.kubectl("get --raw /version").ok();
+    hub.atoll("sim heal member1").ok();
+    assert!(hub.atoll("sim fail fleet").fails().contains("not a simulated cluster"));
+    assert!(hub.atoll("sim fail member1 --clock-skew soon").fails().contains("no duration"));
+}
+
+#[test]
+fn nodes_zones_and_pods_fail_and_recover() {
+    let Some(hub) = Hub::demo() else { return };
+    hub.kubectl("create deployment web --image=nginx --replicas=3").ok();
+    hub.kubectl("rollout status deployment/web --timeout=60s").ok();
+    hub.atoll("sim fail member1 --node member1-node-1").ok();
+    hub.kubectl("wait --for=condition=Ready=Unknown node/member1-node-1 --timeout=60s").ok();
+    hub.atoll("sim heal member1").ok();
+    hub.kubectl("wait --for=condition=Ready node/member1-node-1 --timeout=60s").ok();
+    hub.atoll("sim fail member1 --zone easta").ok();
+    hub.kubectl("wait --for=condition=Ready=Unknown node --all --timeout=60s").ok();
+    hub.atoll("sim heal member1 --zone easta").ok();
+    hub.kubectl("wait --for=condition=Ready node --all --timeout=60s").ok();
+
+    hub.atoll("sim fail member1 --crash app=web").ok();
+    hub.until("get pods -l app=web -o jsonpath={.items[*].status.containerStatuses[0].restartCount}", |counts| {
+        counts.split_whitespace().filter_map(|count| count.parse::<u32>().ok()).sum::<u32>() > 0
+    });
+    hub.atoll("sim heal member1").ok();
+    hub.kubectl("rollout status deployment/web --timeout=60s").ok();
+
+    hub.atoll("sim fail member1 --clock-skew -24h").ok();
+    hub.kubectl("create deployment late --image=nginx").ok();
+    hub.kubectl("rollout status deployment/late --timeout=60s").ok();
+}
+
+#[test]
+fn the_fleet_sees_a_broken_member() {
+    let Some(hub) = Hub::demo() else { return };
+    hub.atoll("sim fail member1").ok();
+    hub.in_fleet("wait --for=condition=Ready=False cluster/member1 --timeout=60s").ok();
+    assert!(hub.atoll("get nodes").fails().contains("member1"));
+    hub.atoll("sim heal member1").ok();
+    hub.in_fleet("wait --for=condition=Ready cluster/member1 --timeout=60s").ok();
+}
+
+#[test]
+fn clusters_are_made_and_deleted() {
+    let Some(hub) = Hub::demo() else { return };
+    hub.atoll("sim create extra --nodes 5 --region south").ok();
+    let list = hub.atoll("sim list").ok();
+    assert!(list.lines().any(|line| line.starts_with("extra") && line.contains('5')), "{list}");
+    std::fs::write(hub.file("extra"), hub.atoll("instance kubeconfig extra").ok()).unwrap();
+    let path = hub.file("extra");
+    let nodes =
+        hub.kubectl_with(&["--kubeconfig", path.to_str().unwrap(), "--context", "extra", "get", "nodes", "-o", "name"]);
+    assert_eq!(nodes.ok().lines().count(), 5);
+    hub.atoll("sim delete extra").ok();
+}

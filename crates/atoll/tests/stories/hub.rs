@@ -1,0 +1,170 @@
+//! A demonstration in a process of its own, on a free port; it ends when dropped.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use atoll_testkit::peers::{self, Ran};
+
+/// Longest wait for anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running `atoll up --demo` with one member of three nodes.
+pub struct Hub {
+    process: Child,
+    directory: tempfile::TempDir,
+    kubectl: PathBuf,
+}
+
+/// `atoll` with arguments split at spaces.
+pub fn atoll(words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
+    command.args(words.split_whitespace()).env_remove("KUBECONFIG");
+    command
+}
+
+/// Starts `atoll up --demo` in a directory and waits until it is ready.
+pub fn start(directory: &Path, words: &str) -> Child {
+    let mut process = atoll("up --demo --members 1 --nodes 3 --listen 127.0.0.1:0")
+        .args(words.split_whitespace())
+        .arg("--data-dir")
+        .arg(directory)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let mut said = Vec::new();
+    for line in lines.by_ref() {
+        let ready = line.starts_with("atoll is ready");
+        said.push(line);
+        if ready {
+            // Somebody has to read on, or the process would wait for it.
+            std::thread::spawn(move || lines.for_each(drop));
+            return process;
+        }
+    }
+    panic!("the demonstration ended before it was ready: {}", said.join("\n"));
+}
+
+impl Hub {
+    /// Starts one, or returns `None` with a visible note when kubectl is not there.
+    pub fn demo() -> Option<Self> {
+        let kubectl = peers::find("kubectl")?;
+        let directory = tempfile::tempdir().unwrap();
+        let process = start(directory.path(), "");
+        Some(Self { process, directory, kubectl })
+    }
+
+    /// A place for files of the story.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn command(&self, context: &str) -> Command {
+        let mut command = Command::new(&self.kubectl);
+        command.env("KUBECONFIG", self.file("kubeconfig")).args(["--context", context]);
+        command
+    }
+
+    /// Runs kubectl in the member, with arguments split at spaces.
+    pub fn kubectl(&self, words: &str) -> Ran {
+        peers::run(self.command("member1").args(words.split_whitespace()))
+    }
+
+    /// Runs kubectl in the member, with arguments as they are.
+    pub fn kubectl_with(&self, words: &[&str]) -> Ran {
+        peers::run(self.command("member1").args(words))
+    }
+
+    /// Runs kubectl in the instance the member is joined to.
+    pub fn in_fleet(&self, words: &str) -> Ran {
+        peers::run(self.command("fleet").args(words.split_whitespace()))
+    }
+
+    /// Runs `atoll` with the kubeconfig of the hub.
+    pub fn atoll(&self, words: &str) -> Ran {
+        peers::run(atoll(words).env("KUBECONFIG", self.file("kubeconfig")))
+    }
+
+    /// Runs kubectl with some input.
+    pub fn kubectl_fed(&self, words: &[&str], input: &str) -> Ran {
+        let mut command = self.command("member1");
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        Ran {
+            command: format!("{command:?}"),
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Applies a manifest.
+    #[track_caller]
+    pub fn apply(&self, manifest: &str) {
+        self.kubectl_fed(&["apply", "-f", "-"], manifest).ok();
+    }
+
+    /// Starts kubectl, which goes on until dropped.
+    pub fn follow(&self, words: &str) -> Follow {
+        let mut command = self.command("member1");
+        command.args(words.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut process = command.spawn().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Follow { process, output }
+    }
+
+    /// Asks again until the answer fits; what kubectl says changes only by what happens in the cluster.
+    #[track_caller]
+    pub fn until(&self, words: &str, fits: impl Fn(&str) -> bool) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let ran = self.kubectl(words);
+            if ran.code == 0 && fits(&ran.stdout) {
+                return ran.stdout;
+            }
+            assert!(Instant::now() < end, "{words}: never as expected, but {ran:?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A program that goes on, and what it prints.
+pub struct Follow {
+    process: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Follow {
+    /// The next line it prints.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// All it prints until it ends by itself.
+    pub fn rest(mut self) -> String {
+        let mut text = String::new();
+        self.output.read_to_string(&mut text).unwrap();
+        assert!(self.process.wait().unwrap().success());
+        text
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

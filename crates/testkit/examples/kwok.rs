@@ -1,0 +1,122 @@
+//! The same pods in a simulated cluster and in a real one with kwok: how long until all run, and what it costs.
+//!
+//! `cargo run --release -p atoll-testkit --example kwok -- PODS NODES` (1000 and 100 unless said otherwise).
+//! The real side is etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok; its memory and
+//! processor time are those of all five, and of the last three alone.
+#![allow(clippy::unwrap_used, reason = "a failure here is a failure of the measurement")]
+
+use std::path::Path;
+use std::time::Instant;
+
+use atoll_meta::Gvr;
+use atoll_runtime::{Endpoint, WatchEvent};
+use atoll_testkit::{Cluster, Options, Parts, TestServer, remote};
+use serde_json::json;
+
+/// What running the pods took.
+struct Cost {
+    seconds: f64,
+    processor: f64,
+    /// KiB more than before.
+    memory: usize,
+}
+
+fn main() -> anyhow::Result<()> {
+    let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
+    let (pods, nodes) = (*numbers.first().unwrap_or(&1000), *numbers.get(1).unwrap_or(&100));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let ours = simulated(&runtime, pods, nodes)?;
+    show("simulated", pods, &ours);
+    let Some(cluster) = Cluster::start(Parts { controllers: "*", scheduler: true, nodes })? else { return Ok(()) };
+    let all = processes(
+        cluster.directory(),
+        &["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"],
+    );
+    let few = processes(cluster.directory(), &["kube-controller-manager", "kube-scheduler", "kwok"]);
+    let before = (measure(&all), measure(&few));
+    let api = runtime.block_on(remote("real", cluster.kubeconfig()))?;
+    let start = Instant::now();
+    runtime.block_on(fill(&api, pods));
+    let seconds = start.elapsed().as_secs_f64();
+    let mut costs = Vec::new();
+    for (name, list, (memory, processor)) in
+        [("all five", &all, before.0), ("controllers, scheduler and kwok", &few, before.1)]
+    {
+        let after = measure(list);
+        let cost = Cost { seconds, processor: after.1 - processor, memory: after.0.saturating_sub(memory) };
+        show(name, pods, &cost);
+        costs.push(cost);
+    }
+    println!(
+        "simulated is {:.1} times faster and takes 1/{:.1} of the memory of all five",
+        costs[0].seconds / ours.seconds,
+        costs[0].memory as f64 / ours.memory.max(1) as f64
+    );
+    Ok(())
+}
+
+fn simulated(runtime: &tokio::runtime::Runtime, pods: usize, nodes: usize) -> anyhow::Result<Cost> {
+    let sim = Some(atoll_sim::Spec::with_nodes(nodes));
+    let server = TestServer::start(Options { sim, ..Options::default() })?;
+    let own = [std::process::id()];
+    let before = measure(&own);
+    let api = runtime.block_on(remote("simulated", &server.kubeconfig()))?;
+    let start = Instant::now();
+    runtime.block_on(fill(&api, pods));
+    let seconds = start.elapsed().as_secs_f64();
+    let after = measure(&own);
+    Ok(Cost { seconds, processor: after.1 - before.1, memory: after.0.saturating_sub(before.0) })
+}
+
+fn show(name: &str, pods: usize, cost: &Cost) {
+    println!(
+        "{name}: {pods} pods run after {:.2} s, {:.2} s of processor time, {:.1} MiB more ({:.1} KiB for each pod)",
+        cost.seconds,
+        cost.processor,
+        cost.memory as f64 / 1024.0,
+        cost.memory as f64 / pods as f64
+    );
+}
+
+/// Makes Deployments of a hundred pods and waits until all run.
+async fn fill(api: &Endpoint, pods: usize) {
+    let gvr = Gvr::new("", "v1", "pods");
+    let mut watch = api.watch(&gvr, Some("default"), "", "").await.unwrap();
+    for number in 0..pods.div_ceil(100) {
+        let name = format!("web-{number}");
+        let labels = json!({"app": name});
+        let object = json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": name},
+            "spec": {"replicas": 100.min(pods - number * 100), "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+                     "spec": {"containers": [{"name": "web", "image": "nginx", "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}]}}}});
+        api.create(&Gvr::new("apps", "v1", "deployments"), Some("default"), &object).await.unwrap();
+    }
+    let mut seen = std::collections::HashSet::new();
+    while seen.len() < pods {
+        match watch.next().await.unwrap().unwrap() {
+            WatchEvent::Added(pod) | WatchEvent::Modified(pod) if pod["status"]["phase"] == "Running" => {
+                seen.insert(pod["metadata"]["uid"].to_string());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Numbers of the processes of a control plane.
+fn processes(directory: &Path, names: &[&str]) -> Vec<u32> {
+    let read = |name: &&str| std::fs::read_to_string(directory.join("pids").join(name)).ok();
+    names.iter().filter_map(read).filter_map(|text| text.split_whitespace().next()?.parse().ok()).collect()
+}
+
+/// KiB of memory and seconds of processor time of processes.
+fn measure(processes: &[u32]) -> (usize, f64) {
+    let mut sum = (0, 0.0);
+    for process in processes {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
+        sum.0 += read("statm").split_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4;
+        let stat = read("stat");
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+        sum.1 += (ticks(11) + ticks(12)) / 100.0;
+    }
+    sum
+}
