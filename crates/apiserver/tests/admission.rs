@@ -184,6 +184,42 @@ async fn pods_get_priority_and_tolerations_and_in_members_an_account() {
     assert!(made["spec"]["volumes"][0]["name"].as_str().unwrap().starts_with("kube-api-access-"));
 }
 
+#[tokio::test]
+async fn pods_get_what_their_runtime_class_says_and_need_one_that_exists() {
+    let hub = TestHub::new().await;
+    let class = json!({"metadata": {"name": "small"}, "handler": "h", "overhead": {"podFixed": {"cpu": "10m"}},
+        "scheduling": {"nodeSelector": {"runtime": "small"}, "tolerations": [{"key": "t", "operator": "Exists"}]}});
+    hub.post(&Who::Master, "/apis/node.k8s.io/v1/runtimeclasses", class).await.expect(201);
+    let of = |name: &str, more: Value| {
+        let mut pod = pod(name, json!({}));
+        for (field, value) in more.as_object().unwrap() {
+            pod["spec"][field] = value.clone();
+        }
+        pod
+    };
+    let made = make(&hub, "pods", of("fits", json!({"runtimeClassName": "small"}))).await.expect(201);
+    assert_eq!(made["spec"]["overhead"], json!({"cpu": "10m"}));
+    assert_eq!(made["spec"]["nodeSelector"], json!({"runtime": "small"}));
+    assert_eq!(made["spec"]["tolerations"][0]["key"], "t");
+    let table = [
+        (json!({"runtimeClassName": "none"}), "RuntimeClass \"none\" not found"),
+        (json!({"overhead": {"cpu": "1"}}), "Pod Overhead set without corresponding RuntimeClass defined Overhead"),
+        (
+            json!({"runtimeClassName": "small", "overhead": {"cpu": "1"}}),
+            "Pod's Overhead doesn't match RuntimeClass's defined Overhead",
+        ),
+        (
+            json!({"runtimeClassName": "small", "nodeSelector": {"runtime": "big"}}),
+            "conflict: runtimeClass.scheduling.nodeSelector[runtime] = small; pod.spec.nodeSelector[runtime] = big",
+        ),
+    ];
+    for (more, why) in table {
+        let refused = make(&hub, "pods", of("refused", more)).await;
+        assert_eq!(refused.code, 403, "{}", refused.text);
+        assert_eq!(refused.message(), format!("pods \"refused\" is forbidden: pod rejected: {why}"));
+    }
+}
+
 /// A few hundred bytes that would unfold to ten to the ten.
 fn alias_bomb() -> String {
     let mut text = format!("a0: &a0 [{}]\n", ["x"; 10].join(","));
