@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::Words;
 use crate::process::usage;
-use crate::support::{NS, World, deployment, deployments, policies, policy, works};
+use crate::support::{NS, World, deployment, deployments, policies, policy};
 
 fn clusters(count: usize) -> Snapshot {
     let build = |at: usize| {
@@ -105,7 +105,7 @@ use crate::process::Usage;
 const QUIET: Duration = Duration::from_millis(500);
 
 async fn revision(world: &World) -> u64 {
-    world.instance.list(&works(), None, "limit=1").await.unwrap().revision.parse().unwrap()
+    world.instance.list(&policies(), NS, "").await.unwrap().revision.parse().unwrap()
 }
 
 /// Waits until no controller has anything to do and nothing is written.
