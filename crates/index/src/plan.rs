@@ -51,13 +51,14 @@ pub fn plain_label(key: &str, operator: Operator, values: &[String]) -> Option<L
 }
 
 impl Plan<'_> {
-    /// Whether rows are best found through their labels or owners instead of their shelf.
+    /// The label through which rows are best found.
     fn driver(&self) -> Option<usize> {
         self.labels.iter().position(|label| matches!(label, LabelTerm::Among(..)))
     }
 
+    /// Whether rows are best found through their names, labels or owners instead of their shelf.
     fn is_driven(&self) -> bool {
-        self.owners.is_some() || self.driver().is_some()
+        self.owners.is_some() || !self.query.names.is_empty() || self.driver().is_some()
     }
 
     /// A page of one shelf, in the order of namespace and name; `after` is where the last page ended.
@@ -70,7 +71,8 @@ impl Plan<'_> {
     ) -> Result<Statement, Status> {
         let mut s = Statement::new(self.dialect, "SELECT ");
         s.push(COLUMNS);
-        let driven = self.is_driven();
+        // Parts of names are looked for in an index alone; only what is found is read whole.
+        let driven = self.is_driven() || !self.query.fuzzy.is_empty();
         s.push(if driven { " FROM (SELECT o.id FROM objects o WHERE " } else { " FROM objects o WHERE " });
         self.conditions(&mut s, std::slice::from_ref(visible))?;
         if let Some((namespace, name)) = after {
@@ -173,7 +175,7 @@ impl Plan<'_> {
 
     /// Restricts to the shelves and namespaces that may be seen.
     fn scope(&self, s: &mut Statement, visible: &[Visible]) {
-        // With the sign SQLite does not look for an index: labels or owners lead to fewer rows.
+        // With the sign SQLite does not look for an index: names, labels or owners lead to fewer rows.
         let column = if self.is_driven() && self.dialect == Dialect::Sqlite { "+o.shelf" } else { "o.shelf" };
         if let [one] = visible {
             s.push(column).push(" = ").int(one.shelf.id);

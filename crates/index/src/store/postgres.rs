@@ -16,7 +16,7 @@ use crate::statement::{Cell, Dialect, Param, Statement};
 
 const READERS: usize = 4;
 /// Raised when the tables change; the index is a copy and simply read again.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 
 const SCHEMA: &str = r#"
 CREATE TABLE shelves (id BIGSERIAL PRIMARY KEY, source TEXT COLLATE "C" NOT NULL, grp TEXT COLLATE "C" NOT NULL, resource TEXT COLLATE "C" NOT NULL,
@@ -24,6 +24,7 @@ CREATE TABLE shelves (id BIGSERIAL PRIMARY KEY, source TEXT COLLATE "C" NOT NULL
 CREATE TABLE objects (id BIGSERIAL PRIMARY KEY, shelf BIGINT NOT NULL, namespace TEXT COLLATE "C" NOT NULL, name TEXT COLLATE "C" NOT NULL,
     uid TEXT NOT NULL, revision TEXT NOT NULL, created BIGINT NOT NULL, deleting BIGINT NOT NULL, body JSONB NOT NULL, UNIQUE (shelf, namespace, name));
 CREATE INDEX objects_name ON objects (name, shelf);
+CREATE INDEX objects_created ON objects (shelf, created, namespace, name);
 CREATE TABLE terms (shelf BIGINT NOT NULL, key TEXT COLLATE "C" NOT NULL, value TEXT COLLATE "C" NOT NULL,
     object BIGINT NOT NULL REFERENCES objects (id) ON DELETE CASCADE, PRIMARY KEY (shelf, key, value, object));
 CREATE INDEX terms_object ON terms (object);

@@ -15,7 +15,7 @@ use crate::shelf::{Shelf, ShelfKey};
 use crate::statement::{Cell, Dialect, Param, Statement};
 
 /// Raised when the tables change; the index is a copy and simply read again.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 const READERS: usize = 4;
 
 const SCHEMA: &str = "
@@ -26,6 +26,7 @@ CREATE TABLE objects (id INTEGER PRIMARY KEY, shelf INTEGER NOT NULL, namespace 
     revision TEXT NOT NULL, created INTEGER NOT NULL, deleting INTEGER NOT NULL, terms TEXT NOT NULL, owners TEXT NOT NULL, body TEXT NOT NULL,
     UNIQUE (shelf, namespace, name));
 CREATE INDEX objects_name ON objects (name, shelf);
+CREATE INDEX objects_created ON objects (shelf, created, namespace, name);
 CREATE TABLE terms (shelf INTEGER NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, object INTEGER NOT NULL,
     PRIMARY KEY (shelf, key, value, object)) WITHOUT ROWID;
 CREATE TABLE owners (owner TEXT NOT NULL, object INTEGER NOT NULL, PRIMARY KEY (owner, object)) WITHOUT ROWID;
