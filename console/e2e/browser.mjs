@@ -1,12 +1,15 @@
 // Chromium with traps: errors in its console, and what axe finds.
 
-import { mkdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { chromium } from 'playwright-core'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const OUT = new URL('./out/', import.meta.url).pathname
 mkdirSync(OUT, { recursive: true })
+/** Pictures of the documentation; written anew when ATOLL_WRITE_DOCS=1. */
+const DOCS = new URL('../../docs/images/', import.meta.url).pathname
+const PICTURES = new Set(['home', 'overview', 'tree', 'tree-dark', 'refused', 'differences', 'preview', 'clusters-500', 'cluster-usage', 'virtual-nodes', 'palette', 'home-zh'])
 
 export async function launch() {
   return chromium.launch({
@@ -35,7 +38,10 @@ export async function openPage(browser, hub, { width = 1440, height = 900, dark 
     page,
     faults,
     go: (path) => page.goto(`${hub.url}/console${path}`),
-    shot: (name) => page.screenshot({ path: `${OUT}${name}.png` }),
+    shot: async (name) => {
+      await page.screenshot({ path: `${OUT}${name}.png` })
+      if (process.env.ATOLL_WRITE_DOCS === '1' && PICTURES.has(name)) copyFileSync(`${OUT}${name}.png`, `${DOCS}${name}.png`)
+    },
     close: () => context.close(),
   }
 }

@@ -85,6 +85,22 @@ it('the same pages speak Chinese', async () => {
   await view.close()
 })
 
+it('the first page is small and soon there', async () => {
+  const view = await openPage(browser, hub)
+  let bytes = 0
+  view.page.on('response', async (response) => {
+    if (!response.url().includes('/console/')) return
+    const sizes = await response.request().sizes()
+    bytes += sizes.responseBodySize
+  })
+  await view.go('/')
+  await view.page.getByRole('heading', { name: 'Instances' }).waitFor()
+  const paint = await view.page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime)
+  console.log(`first page: ${(bytes / 1000).toFixed(0)} kB, first paint after ${paint?.toFixed(0)} ms`)
+  assert.ok(bytes > 0 && bytes < 500_000, `${bytes} bytes`)
+  await view.close()
+})
+
 it('a phone can read', async () => {
   const view = await openPage(browser, hub, { width: 390, height: 844 })
   for (const [name, path] of [['home', '/'], ['tree', `${WEB}?tab=tree`], ['clusters', '/i/fleet/clusters']]) {

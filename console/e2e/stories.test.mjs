@@ -227,6 +227,15 @@ it('the commands for joining are there to be copied', () =>
     assert.deepEqual(await accessibilityFaults(page), [])
   }))
 
+it('watch what a cluster uses', () =>
+  story(async ({ page, go, shot }) => {
+    await go('/i/fleet/clusters/member1')
+    await page.locator('.chart path.line').nth(1).waitFor({ state: 'attached', timeout: 30_000 })
+    await page.waitForFunction(() => (document.querySelector('.chart path.line')?.getAttribute('d') ?? '').split('L').length > 3, null, { timeout: 60_000 })
+    await shot('cluster-usage')
+    assert.deepEqual(await accessibilityFaults(page), [])
+  }))
+
 it('cordon a cluster and let it work again', () =>
   story(async ({ page, go }) => {
     await go('/i/fleet/clusters')

@@ -16,7 +16,7 @@ export interface Samples {
   error?: ApiError
 }
 
-const EVERY_MS = 5000
+const EVERY_MS = 3000
 const MOST = 240
 const kept = new Map<string, Sample[]>()
 

@@ -38,7 +38,7 @@ export default function Differences({ template, resource }: { template: KObject;
         <span className="small muted">{t('differ.about')}</span>
         <span className="end row">
           <AsOf at={found.value.at} live={false} />
-          <Button look="small" onClick={found.again}>{t('again')}</Button>
+          <Button look="small" onClick={found.again}>{t('refresh')}</Button>
         </span>
       </div>
       {found.value.silent.length > 0 && <Notice tone="warn" title={t('differ.silent', { where: found.value.silent.join(', ') })} />}

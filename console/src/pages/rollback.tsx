@@ -10,7 +10,7 @@ import { revisions } from '../model/revisions'
 import { podSelector } from '../model/tree'
 import { useHere } from '../place'
 import { Dialog } from '../ui/dialog'
-import { Age, Bones, Button, Cut, Empty, Notice, Tag } from '../ui/parts'
+import { Age, Bones, Button, Cut, Empty, Tag } from '../ui/parts'
 import { toast, toastError } from '../ui/toast'
 
 const SETS = res('apps', 'v1', 'replicasets')
@@ -66,7 +66,7 @@ export function RollbackDialog({ object, place, resource, onClose }: { object: K
             </span>
           </label>
         ))}
-        {spread && known && known.length > 0 && <Notice tone="idle" title={t('rollback.note')} />}
+        {spread && known && known.length > 0 && <p className="small muted">{t('rollback.note')}</p>}
       </div>
     </Dialog>
   )

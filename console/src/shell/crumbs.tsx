@@ -42,7 +42,7 @@ export function Crumbs() {
 
 const PAGES: Record<string, Word> = {
   clusters: 'nav.clusters', kinds: 'nav.kinds', propagation: 'nav.propagation', policies: 'nav.policies', nodes: 'nav.nodes',
-  search: 'nav.search', activity: 'nav.activity', access: 'nav.access',
+  search: 'nav.search', activity: 'nav.activity', access: 'nav.access', settings: 'nav.isettings',
 }
 
 function crumbsOf(location: string, member: string | undefined): Crumb[] {

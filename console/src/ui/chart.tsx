@@ -30,7 +30,7 @@ export function Chart({ label, points, format, most }: { label: string; points: 
         <span className="muted">{label}</span>
         <span className="strong num">{format(last.value)}</span>
         {most !== undefined && most > 0 && <span className="faint num">/ {format(most)}</span>}
-        <span className="end tiny faint">{t('chart.span', { n: minutes })}</span>
+        <span className="end tiny faint num">{t('chart.span', { n: minutes, top: format(top) })}</span>
       </figcaption>
       <svg viewBox={`0 0 ${WIDE} ${HIGH}`} preserveAspectRatio="none" role="img" aria-label={t('chart.says', { label, now: format(last.value), high: format(Math.max(...points.map((point) => point.value))) })}>
         {[0.25, 0.5, 0.75].map((part) => (
@@ -39,10 +39,6 @@ export function Chart({ label, points, format, most }: { label: string; points: 
         {points.length > 1 && <path className="area" d={`${line}L${x(last).toFixed(1)} ${HIGH}L0 ${HIGH}Z`} />}
         {points.length > 1 ? <path className="line" d={line} /> : <circle className="only" cx={3} cy={y(last)} r={3} />}
       </svg>
-      <div className="row tiny faint">
-        <span className="num">0</span>
-        <span className="end num">{t('chart.top', { value: format(top) })}</span>
-      </div>
     </figure>
   )
 }

@@ -127,6 +127,10 @@ pub fn run() -> ExitCode {
         Command::Doctor(doctor) => doctor.run(),
         Command::Store(store) => store.run(),
         Command::Completion { shell } => {
+            if shell == clap_complete::Shell::Bash {
+                // The script splits words on purpose where it offers them.
+                output::line("# shellcheck disable=SC2207");
+            }
             clap_complete::generate(shell, &mut Cli::command(), "atoll", &mut std::io::stdout());
             Ok(())
         }
