@@ -14,6 +14,9 @@ use crate::body::{Body, BodyError};
 /// Shorter answers cost less as they are.
 const LONG: usize = 128 * 1024;
 
+/// What is compressed without a pause.
+const PART: usize = 64 * 1024;
+
 /// Whether the caller reads gzip.
 fn reads_gzip(headers: &HeaderMap) -> bool {
     headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).any(|value| {
@@ -34,7 +37,7 @@ pub async fn shrink(headers: &HeaderMap, answer: Response<Body>) -> Response<Bod
     let (mut parts, body) = answer.into_parts();
     let packed = match body {
         Body::Full(Some(bytes)) if bytes.len() > LONG => {
-            Packed::new(vec![bytes], stream::empty::<Result<Bytes, BodyError>>()).into_body()
+            Packed::new(slices(bytes), stream::empty::<Result<Bytes, BodyError>>()).into_body()
         }
         Body::Stream(mut rest) => {
             let mut first = Vec::new();
@@ -63,6 +66,16 @@ pub async fn shrink(headers: &HeaderMap, answer: Response<Body>) -> Response<Bod
     }
     parts.headers.remove(CONTENT_LENGTH);
     Response::from_parts(parts, packed)
+}
+
+/// A long body in parts, so that others get their turn while it is compressed.
+fn slices(mut bytes: Bytes) -> Vec<Bytes> {
+    let mut parts = Vec::with_capacity(bytes.len() / PART + 1);
+    while bytes.len() > PART {
+        parts.push(bytes.split_to(PART));
+    }
+    parts.push(bytes);
+    parts
 }
 
 /// A body on its way through the encoder.
@@ -98,6 +111,7 @@ impl<S: Stream<Item = Result<Bytes, BodyError>> + Send + Unpin + 'static> Packed
                     }
                 },
             };
+            tokio::task::yield_now().await;
             let encoder = self.encoder.as_mut()?;
             let Some(piece) = piece else {
                 let bytes = self.encoder.take()?.finish();
