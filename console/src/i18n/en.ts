@@ -316,6 +316,7 @@ export const en = {
   'policy.overwrite': 'Take it over',
   'policy.path': 'Path',
   'policy.places': 'Where',
+  'policy.preempt': 'Take objects over from policies of lower priority',
   'policy.priority': 'Priority',
   'policy.priority.hint': 'The higher one wins when several match.',
   'policy.propagation': 'Propagation',

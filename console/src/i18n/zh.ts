@@ -311,6 +311,7 @@ export const zh: Words = {
   'policy.overwrite': '接管',
   'policy.path': '路径',
   'policy.places': '位置',
+  'policy.preempt': '从优先级较低的策略接管对象',
   'policy.priority': '优先级',
   'policy.priority.hint': '多个策略匹配时，数值高者优先。',
   'policy.propagation': '分发',

@@ -42,7 +42,7 @@ function Unplanned({ error, again }: { error: ApiError; again: () => void }) {
 
 function MoveList({ moves }: { moves: Move[] }) {
   const moving = moves.filter(isMoving)
-  if (moving.length === 0) return <Empty title={t('plan.nothing')}>{t('plan.nothing.detail', { n: moves.length })}</Empty>
+  if (moving.length === 0) return <Empty title={t('plan.nothing')}>{moves.length > 0 && t('plan.nothing.detail', { n: moves.length })}</Empty>
   return (
     <ul className="moves">
       {moving.slice(0, MOST).map((move) => (

@@ -50,6 +50,9 @@ export function PropagationForm({ policy, onChange, clusters }: FormProps) {
       <label className="check">
         <input type="checkbox" checked={policy.spec?.propagateDeps ?? false} onChange={(event) => spec({ propagateDeps: event.target.checked || undefined })} /> {t('policy.deps')}
       </label>
+      <label className="check">
+        <input type="checkbox" checked={policy.spec?.preemption === 'Always'} onChange={(event) => spec({ preemption: event.target.checked ? 'Always' : undefined })} /> {t('policy.preempt')}
+      </label>
     </div>
   )
 }

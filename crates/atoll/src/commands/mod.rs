@@ -13,8 +13,8 @@ mod exec;
 mod get;
 mod instance;
 mod join;
-mod login;
 mod lease;
+mod login;
 mod logs;
 mod output;
 mod pods;
@@ -131,7 +131,10 @@ pub fn run() -> ExitCode {
                 // The script splits words on purpose where it offers them.
                 output::line("# shellcheck disable=SC2207");
             }
-            clap_complete::generate(shell, &mut Cli::command(), "atoll", &mut std::io::stdout());
+            // A closed pipe is no error, so the script is printed like everything else.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "atoll", &mut script);
+            output::line(String::from_utf8_lossy(&script).trim_end());
             Ok(())
         }
         Command::Man => clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout()).map_err(Into::into),
