@@ -293,6 +293,13 @@ async fn a_local_account_has_the_same_rights_at_every_entry_until_it_is_closed()
         json!({"data": json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "mine"}}).to_string()});
     assert_eq!(hub.rest(ann, "POST", &managed("default"), Some(map)).await.0, 403, "a viewer writes nothing");
 
+    let record = std::fs::read_to_string(hub.directory.path().join("audit.jsonl")).unwrap();
+    let line = |words: &[&str]| record.lines().any(|line| words.iter().all(|word| line.contains(word)));
+    assert!(line(&["\"ann\"", "Core.CreateConfigMap", "refused"]), "a refusal: {record}");
+    assert!(line(&["\"ann\"", "GET /instances/fleet/api/v1/namespaces/kube-system/configmaps", "refused"]), "{record}");
+    assert!(line(&["atoll:admin", "\"seen\"", "done"]) || line(&["atoll:admin", "/configmaps", "done"]), "{record}");
+    assert!(!record.contains("correct horse") && !record.contains("wrong horse"), "no passwords");
+
     assert!(hub.atoll(&["account", "close", "ann"], "").0);
     for path in [native("default"), managed("default"), search.to_owned()] {
         assert_eq!(hub.rest(ann, "GET", &path, None).await.0, 401, "{path}");
@@ -486,4 +493,36 @@ async fn another_process_takes_over_when_the_leader_is_killed() {
         hubs.remove(0);
     }
     assert!(leaders.len() >= 2, "somebody took over: {leaders:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_gets_objects_of_all_clusters_by_the_paths_of_clusterpedia() {
+    let Some(kubectl) = atoll_testkit::peers::find("kubectl") else { return };
+    let hub = Hub::start();
+    let admin = Some(hub.token.as_str());
+    for place in ["fleet", "member1"] {
+        let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": format!("of-{place}")}});
+        let path = format!("/instances/{place}/api/v1/namespaces/default/configmaps");
+        assert_eq!(hub.rest(admin, "POST", &path, Some(map)).await.0, 201);
+    }
+    let get = async |below: &str, words: &[&str]| {
+        let server = format!("https://{}/apis/clusterpedia.io/v1beta1/resources{below}", hub.address);
+        let mut command = Command::new(&kubectl);
+        command.env("KUBECONFIG", hub.directory.path().join("kubeconfig")).env("HOME", hub.directory.path());
+        command.args(["--context", "root", "--server", &server, "get"]).args(words);
+        tokio::task::spawn_blocking(move || atoll_testkit::peers::run(&mut command)).await.unwrap()
+    };
+    let all = ["configmaps", "-n", "default"];
+    let found = async || {
+        let text = get("", &all).await;
+        text.code == 0 && text.stdout.contains("of-member1")
+    };
+    until("the member is known", found).await;
+    let table = get("", &all).await.ok();
+    assert!(table.lines().next().unwrap().starts_with("CLUSTER"), "{table}");
+    let one = get("/clusters/fleet", &all).await.ok();
+    assert!(one.contains("of-fleet") && !one.contains("of-member1"), "{one}");
+    let object = get("/clusters/fleet", &["configmaps", "of-fleet", "-n", "default", "-o", "json"]).await.ok();
+    let object: Value = serde_json::from_str(&object).unwrap();
+    assert_eq!(object["metadata"]["annotations"]["shadow.clusterpedia.io/cluster-name"], "fleet");
 }

@@ -1,22 +1,58 @@
 //! Who did what: a line for every write and every refusal.
 
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
 use atoll_apiserver::Identity;
 use atoll_meta::{Status, time};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
 /// The fields of a request that say what it was about; nothing else of it is written down.
 const ABOUT: [&str; 8] = ["instance", "cluster", "namespace", "name", "group", "version", "resource", "workspace"];
 
-/// Takes lines and hands them on: to the log, and to whoever listens.
+/// The file is put aside when it has grown to this.
+const LARGEST: u64 = 64 << 20;
+
+/// Takes lines and hands them on: to the log, to a file, and to whoever listens.
 pub struct Audit {
     lines: broadcast::Sender<Value>,
+    file: Mutex<Option<Record>>,
+}
+
+/// The file lines are added to.
+struct Record {
+    path: PathBuf,
+    file: File,
+    size: u64,
+}
+
+impl Record {
+    fn open(path: &Path) -> io::Result<Self> {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+        let size = file.metadata()?.len();
+        Ok(Self { path: path.to_owned(), file, size })
+    }
+
+    /// Adds a line with one write, so that lines of several threads stay whole.
+    fn add(&mut self, line: &str) -> io::Result<()> {
+        if self.size >= LARGEST {
+            std::fs::rename(&self.path, self.path.with_extension("1.jsonl"))?;
+            *self = Self::open(&self.path)?;
+        }
+        self.file.write_all(format!("{line}\n").as_bytes())?;
+        self.size += line.len() as u64 + 1;
+        Ok(())
+    }
 }
 
 impl Default for Audit {
     fn default() -> Self {
-        Self { lines: broadcast::channel(1024).0 }
+        Self { lines: broadcast::channel(1024).0, file: Mutex::default() }
     }
 }
 
@@ -24,6 +60,12 @@ impl Audit {
     /// Lines as they are written.
     pub fn subscribe(&self) -> broadcast::Receiver<Value> {
         self.lines.subscribe()
+    }
+
+    /// Keeps lines in a file from now on; a full one is put aside, replacing the one before.
+    pub fn keep(&self, path: &Path) -> io::Result<()> {
+        *self.file.lock() = Some(Record::open(path)?);
+        Ok(())
     }
 
     /// Records a call, if it wrote or was refused.
@@ -45,6 +87,11 @@ impl Audit {
             line["code"] = status.code.into();
         }
         tracing::info!(target: "atoll::audit", "{line}");
+        if let Some(record) = &mut *self.file.lock()
+            && let Err(error) = record.add(&line.to_string())
+        {
+            tracing::error!(%error, "an audit line is not in the file: {line}");
+        }
         // Nobody may be listening.
         let _ = self.lines.send(line);
     }

@@ -80,6 +80,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     };
     let index = atoll_index::Index::open(&choice).await?;
     let parts = Parts::new(hub.clone(), index, stop.clone());
+    parts.manage.core().audit.keep(&settings.data_dir.join("audit.jsonl")).context("cannot keep the audit file")?;
     parts.start().await?;
     let serving = tokio::spawn(server.run(entry::Entry::new(&parts), stop.clone()));
     if let Some((members, nodes)) = settings.demo {
