@@ -19,6 +19,10 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+/// That of the binary, so that memory is what the binary would take.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 const MOUNT: &str = "leased";
 /// Pods measured one by one.
 const SINGLE: usize = 200;

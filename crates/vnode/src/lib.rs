@@ -44,7 +44,7 @@ pub use manager::{Manager, Options};
 pub use passage::Passage;
 pub use preview::preview;
 pub use proxier::{ProxierOptions, kubelet_ca};
-pub use role::worker_roles;
+pub use role::{computing_roles, worker_roles};
 pub use worker::{KubeconfigResolver, ShortCut, Worker, WorkerResolver};
 
 /// What tells the time; injected so that tests can turn the hands.

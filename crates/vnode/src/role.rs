@@ -1,5 +1,6 @@
-//! What a syncer may do in a worker cluster: as roles to hand out, and as questions to ask.
+//! What a manager may do in its clusters: as roles to hand out, and as questions to ask.
 
+use atoll_api::kubeocean_names::SYSTEM_NAMESPACE;
 use atoll_meta::{Gvr, Status};
 use atoll_runtime::Endpoint;
 use serde_json::{Value, json};
@@ -49,22 +50,61 @@ const MOUNT: [Rule; 13] = [
     maybe("metrics.k8s.io", "pods", &["list"]),
 ];
 
+/// In the whole computing cluster. Secrets are read, and marked when they are copied; never made here.
+const COMPUTING: [Rule; 19] = [
+    rule("", "namespaces", &["get", "create"]),
+    rule("", "nodes", &["list", "watch", "create", "update", "patch", "delete"]),
+    rule("", "nodes/status", &["update", "patch"]),
+    rule("", "pods", &["get", "list", "watch", "create", "delete"]),
+    rule("", "pods/status", &["patch"]),
+    rule("storage.k8s.io", "csinodes", &["list", "watch", "create", "update", "delete"]),
+    rule("", "configmaps", &["get", "list", "watch", "patch"]),
+    rule("", "secrets", &["get", "list", "watch", "patch"]),
+    rule("", "persistentvolumeclaims", &["get", "list", "watch", "patch"]),
+    rule("", "persistentvolumes", &["get", "list", "watch", "patch"]),
+    rule("", "services", &["get", "list", "watch"]),
+    rule("discovery.k8s.io", "endpointslices", &["list", "watch"]),
+    rule("apps", "replicasets", &["get"]),
+    rule("", "serviceaccounts/token", &["create"]),
+    rule("", "events", &["create", "patch"]),
+    rule("cloud.tencent.com", "clusterbindings", &["get", "list", "watch", "patch"]),
+    rule("cloud.tencent.com", "clusterbindings/status", &["patch"]),
+    // Who calls the kubelet API, and may they.
+    maybe("authentication.k8s.io", "tokenreviews", &["create"]),
+    maybe("authorization.k8s.io", "subjectaccessreviews", &["create"]),
+];
+/// In the namespace of the system: which manager works, and the authority of the kubelet API.
+const SYSTEM: [Rule; 2] =
+    [rule("coordination.k8s.io", "leases", &["get", "create", "update"]), maybe("", "secrets", &["create"])];
+/// Where nodes say that they live.
+const LIVING: [Rule; 1] = [rule("coordination.k8s.io", "leases", &["create", "patch", "delete"])];
+
+fn written(rules: &[Rule]) -> Vec<Value> {
+    let one = |rule: &Rule| json!({"apiGroups": [rule.group], "resources": [rule.resource], "verbs": rule.verbs});
+    rules.iter().map(one).collect()
+}
+
+fn cluster_role(name: &str, rules: &[Rule]) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": written(rules),
+    })
+}
+
+fn role(name: &str, namespace: &str, rules: &[Rule]) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name, "namespace": namespace},
+        "rules": written(rules),
+    })
+}
+
 /// The ClusterRole and the Role of the mount namespace that a syncer needs, and no more.
 pub fn worker_roles(name: &str, mount_namespace: &str) -> [Value; 2] {
-    let rules = |rules: &[Rule]| -> Vec<Value> {
-        rules
-            .iter()
-            .map(|rule| json!({"apiGroups": [rule.group], "resources": [rule.resource], "verbs": rule.verbs}))
-            .collect()
-    };
-    [
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules(&CLUSTER),
-        }),
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name, "namespace": mount_namespace}, "rules": rules(&MOUNT),
-        }),
-    ]
+    [cluster_role(name, &CLUSTER), role(name, mount_namespace, &MOUNT)]
+}
+
+/// The ClusterRole and the Roles that a manager needs in its computing cluster, and no more.
+pub fn computing_roles(name: &str) -> [Value; 3] {
+    [cluster_role(name, &COMPUTING), role(name, SYSTEM_NAMESPACE, &SYSTEM), role(name, "kube-node-lease", &LIVING)]
 }
 
 /// What a syncer needs and may not do, in words.

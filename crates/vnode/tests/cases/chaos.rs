@@ -192,6 +192,6 @@ async fn both_sides_agree_after_faults_and_deaths() {
 /// `ATOLL_CHURN=1000` plays it with a thousand pods.
 #[tokio::test(start_paused = true)]
 async fn many_pods_churned_with_faults_leave_no_orphan_and_no_duplicate() {
-    let pods = std::env::var("ATOLL_CHURN").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
+    let pods = std::env::var("ATOLL_CHURN").ok().and_then(|text| text.parse().ok()).unwrap_or(50);
     churn(7, pods, pods * 3).await;
 }

@@ -122,6 +122,89 @@ async fn what_a_syncer_uses_is_what_the_role_allows_and_no_more() {
     );
 }
 
+/// A manager in the computing cluster with no more than its roles.
+async fn limited(stage: &Stage) -> (Endpoint, Seen, [Value; 3]) {
+    let roles = atoll_vnode::computing_roles("manager");
+    let subjects = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "manager"}]);
+    for role in &roles {
+        let (kind, namespace) = (role["kind"].as_str().unwrap(), role["metadata"]["namespace"].as_str());
+        let plural = format!("{}s", kind.to_lowercase());
+        stage.compute.create(&access(&plural), namespace, role).await.unwrap();
+        let mut binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{kind}Binding"), "metadata": {"name": "manager"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "manager"}, "subjects": subjects});
+        if let Some(namespace) = namespace {
+            binding["metadata"]["namespace"] = namespace.into();
+        }
+        stage.compute.create(&access(&plural.replace("roles", "rolebindings")), namespace, &binding).await.unwrap();
+    }
+    let identity =
+        Identity { user: "manager".into(), groups: vec!["system:authenticated".into()], ..Identity::default() };
+    let through = Worker::in_process(&stage.hub, "compute", identity).endpoint;
+    let seen = Seen::default();
+    let recorder = Recorder { through, seen: seen.clone() };
+    (Endpoint::new("compute", Arc::new(recorder), "atoll-vnode"), seen, roles)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_manager_uses_in_its_own_cluster_is_what_its_roles_allow_and_no_more() {
+    let stage = Stage::open().await;
+    let (computing, seen, roles) = limited(&stage).await;
+    let mut options = stage.options();
+    options.computing = computing;
+    options.identity = Some("one".to_owned());
+    let _manager = Manager::start(options, stage.stop.child_token()).await;
+    make_namespace(&stage.compute, "shop").await;
+    make_node(&stage.w1, "n1", "4", "8Gi").await;
+    let csi = json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": "n1"}, "spec": {"drivers": []}});
+    stage.w1.create(&csi_nodes(), None, &csi).await.unwrap();
+    let mut own = pod("own", "n1", "100m");
+    own["spec"]["containers"][0]["ports"] = json!([{"containerPort": 1, "hostPort": 9999}]);
+    make_pod(&stage.w1, &own).await;
+    make_policy(&stage.w1, "p1", "w1", json!({})).await;
+    stage.bind("w1", json!({"serviceNamespaces": ["shop"]})).await;
+    until_there(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
+    patch(&stage.w1, &nodes(), None, "n1", "", json!({"metadata": {"labels": {"zone": "a"}}})).await;
+    patch(&stage.w1, &nodes(), None, "n1", "status", json!({"status": {"allocatable": {"cpu": "3"}}})).await;
+    until(&stage.compute, &nodes(), None, "vnode-w1-n1", |node| {
+        node.is_some_and(|node| {
+            node["metadata"]["labels"]["zone"] == "a" && node["status"]["allocatable"]["cpu"] != "3900m"
+        })
+    })
+    .await;
+    everything(&stage).await;
+    stage.compute.delete(&bindings(), None, "w1", &json!({})).await.unwrap();
+    until_gone(&stage.compute, &bindings(), None, "w1").await;
+
+    let rules = roles.iter().flat_map(|role| role["rules"].as_array().unwrap());
+    let allowed: BTreeSet<(String, String)> = rules
+        .flat_map(|rule| {
+            let resource =
+                format!("{}.{}", rule["resources"][0].as_str().unwrap(), rule["apiGroups"][0].as_str().unwrap());
+            let verbs = rule["verbs"].as_array().unwrap().iter();
+            verbs.map(move |verb| (verb.as_str().unwrap().to_owned(), resource.clone())).collect::<Vec<_>>()
+        })
+        .collect();
+    let used: BTreeSet<(String, String)> =
+        seen.lock().iter().map(|(verb, resource, _)| (verb.clone(), resource.clone())).collect();
+    let refused: Vec<_> = used.difference(&allowed).collect();
+    assert!(refused.is_empty(), "used but not allowed: {refused:?}");
+    // Not every life has all of these: the kubelet API, other owners, silence, a first start, a race.
+    let rare = [
+        ("create", "tokenreviews.authentication.k8s.io"),
+        ("create", "subjectaccessreviews.authorization.k8s.io"),
+        ("create", "secrets."),
+        ("create", "namespaces."),
+        ("get", "pods."),
+        ("get", "replicasets.apps"),
+        ("patch", "nodes/status."),
+        ("update", "csinodes.storage.k8s.io"),
+        ("get", "clusterbindings.cloud.tencent.com"),
+        ("patch", "events."),
+    ];
+    let idle: Vec<_> = allowed.difference(&used).filter(|(verb, resource)| !rare.contains(&(verb, resource))).collect();
+    assert!(idle.is_empty(), "allowed but never used: {idle:?}");
+}
+
 /// Does a bit of everything a syncer can be asked for.
 async fn everything(stage: &Stage) {
     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default"}, "data": {"k": "v"}});
