@@ -20,7 +20,7 @@ pub struct Hub {
 /// `atoll` with arguments split at spaces.
 pub fn atoll(words: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
-    command.args(words.split_whitespace()).env_remove("KUBECONFIG");
+    command.args(words.split_whitespace()).env_remove("KUBECONFIG").env("ATOLL_LOG", "error");
     command
 }
 
@@ -115,6 +115,20 @@ impl Hub {
         let mut process = command.spawn().unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
         Follow { process, output }
+    }
+
+    /// Asks again until it fails with these words.
+    #[track_caller]
+    pub fn until_fails(&self, words: &str, told: &str) {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let ran = self.kubectl(words);
+            if ran.code != 0 && ran.stderr.contains(told) {
+                return;
+            }
+            assert!(Instant::now() < end, "{words}: never as expected, but {ran:?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     /// Asks again until the answer fits; what kubectl says changes only by what happens in the cluster.

@@ -115,7 +115,9 @@ impl<'a> Set<'a> {
 
     /// Which revision a missing pod is made from.
     fn revision_for(&self, number: i64) -> &str {
-        let done = if self.rolls() && self.partition > 0 {
+        let done = if !self.rolls() {
+            0
+        } else if self.tree["spec"]["updateStrategy"]["rollingUpdate"].is_object() {
             self.partition
         } else {
             self.tree["status"]["currentReplicas"].as_i64().unwrap_or_default()
@@ -128,6 +130,15 @@ impl<'a> Set<'a> {
             return;
         }
         self.roll(plan);
+        // Those that go count no longer: a pod without grace is gone before anybody sees it going.
+        let gone = self.slots.values().filter(|pod| {
+            Self::is_of(pod, self.names.current) && plan.delete.iter().any(|(name, _)| name == pod.name())
+        });
+        let left = plan.status["currentReplicas"].as_u64().unwrap_or_default().saturating_sub(gone.count() as u64);
+        match left {
+            0 => drop(plan.status.as_object_mut().and_then(|map| map.remove("currentReplicas"))),
+            left => plan.status["currentReplicas"] = left.into(),
+        }
     }
 
     /// Makes missing pods; returns whether it has to wait.
@@ -156,14 +167,17 @@ impl<'a> Set<'a> {
 
     /// Deletes pods above the number wanted, highest first; returns whether it has to wait.
     fn shrink(&self, plan: &mut Plan) -> bool {
-        for (at, pod) in self.surplus.iter().enumerate() {
+        let all = self.slots.values().chain(self.surplus.iter().rev());
+        let first_ill = all.into_iter().find(|pod| !is_healthy(pod)).map(|pod| pod.name());
+        for pod in &self.surplus {
             if pod.head().deleting {
                 if self.ordered {
                     return true;
                 }
                 continue;
             }
-            if self.ordered && at > 0 && !is_healthy(pod) && self.slots.values().any(|slot| !is_healthy(slot)) {
+            // One that is ill goes only when none below it is.
+            if self.ordered && !is_healthy(pod) && first_ill != Some(pod.name()) {
                 return true;
             }
             plan.delete.push(doomed(pod));
@@ -337,7 +351,25 @@ mod tests {
         assert_eq!(plan.status["currentReplicas"], 1);
         let plan = run(&set(2, json!({})), vec![at("s-0", "s-1").ready(), at("s-1", "s-2").ready()], ROLLING);
         assert_eq!(plan.status["currentRevision"], "s-1");
-        assert_eq!((&plan.status["currentReplicas"], &plan.status["updatedReplicas"]), (&json!(1), &json!(1)));
+        assert_eq!(
+            (&plan.status["currentReplicas"], &plan.status["updatedReplicas"]),
+            (&Value::Null, &json!(1)),
+            "the last one goes"
+        );
+    }
+
+    #[test]
+    fn a_pod_that_went_at_once_comes_back_new() {
+        let old = |n: i64| at(&format!("s-{n}"), "s-1").ready();
+        let revision = |tree: &Value| run(tree, vec![old(0), old(1)], ROLLING).create[0].1.clone();
+        let whole = json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}});
+        assert_eq!(revision(&set(3, whole)), "s-2");
+        let mut bare = set(3, json!({"updateStrategy": {"type": "RollingUpdate"}}));
+        assert_eq!(run(&bare, vec![old(0), old(1), old(2)], ROLLING).status["currentReplicas"], 2);
+        bare["status"]["currentReplicas"] = 2.into();
+        assert_eq!(revision(&bare), "s-2");
+        let part = json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 3}}});
+        assert_eq!(revision(&set(3, part)), "s-1");
     }
 
     #[test]

@@ -119,7 +119,8 @@ fn live(pod: &Value, wishes: &Wishes, around: &Around<'_>) -> Step {
     let mut status = pod["status"].clone();
     let scheduled =
         condition::get(&status["conditions"], "PodScheduled").and_then(|c| time::read(&c["lastTransitionTime"]));
-    let begin = time::read(&status["startTime"]).or(scheduled).unwrap_or(around.now);
+    // A clock that goes behind must not keep a pod waiting for a moment that has passed elsewhere.
+    let begin = time::read(&status["startTime"]).or(scheduled).unwrap_or(around.now).min(around.now);
     let start = begin.checked_add(wishes.start_delay).unwrap_or(begin);
     status["startTime"] = pod["status"].get("startTime").cloned().unwrap_or_else(|| time::text(begin).into());
     for (single, list, key, address) in

@@ -309,12 +309,20 @@ impl<'a> Shell<'a> {
                 targets.push((target, redirect.append));
             }
         }
+        let to_errors = redirects.iter().any(|one| one.descriptor == 1 && !one.input && one.target == "&2");
         let quiet = redirects.iter().any(|one| one.descriptor == 2 && !one.target.starts_with('&'));
         let errors_before = self.pieces.len();
         if !targets.is_empty() {
             self.captures.push(Vec::new());
         }
+        if to_errors {
+            self.captures.push(Vec::new());
+        }
         let result = self.command(fields);
+        if to_errors {
+            let bytes = self.captures.pop().unwrap_or_default();
+            self.pieces.push(Piece { at: self.elapsed, stream: Stream::Err, bytes });
+        }
         if !targets.is_empty() {
             let bytes = self.captures.pop().unwrap_or_default();
             for (target, append) in targets {
