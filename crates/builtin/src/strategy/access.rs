@@ -204,11 +204,15 @@ const USAGES: &[&str] = &[
 const REQUEST: Rules = Rules {
     update: |_, new, old| keep(new, old, "spec"),
     status: |ctx, new, old| {
-        // Decisions are made on `/approval` only.
+        // Decisions are made on `/approval` only: they stay as they are. New and missing ones are refused later.
         let mut kept: Vec<Value> = items(new, "status.conditions").to_vec();
         for kind in ["Approved", "Denied"] {
-            kept.retain(|condition| text(condition, "type") != kind);
-            kept.extend(items(old, "status.conditions").iter().filter(|each| text(each, "type") == kind).cloned());
+            let is = |condition: &&Value| text(condition, "type") == kind;
+            let before: Vec<&Value> = items(old, "status.conditions").iter().filter(is).collect();
+            let after: Vec<&mut Value> = kept.iter_mut().filter(|each| text(each, "type") == kind).collect();
+            if before.len() == after.len() {
+                after.into_iter().zip(before).for_each(|(after, before)| after.clone_from(before));
+            }
         }
         for condition in &mut kept {
             fill(condition, "lastUpdateTime", ctx.now);

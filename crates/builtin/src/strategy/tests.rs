@@ -368,12 +368,18 @@ fn immutable_things_stay() {
 #[test]
 fn only_approval_decides_on_a_certificate() {
     let group = "certificates.k8s.io";
-    let old = made(group, "CertificateSigningRequest", json!({"spec": {"request": "AA=="}}));
+    let mut old = made(group, "CertificateSigningRequest", json!({"spec": {"request": "AA=="}}));
+    old["status"]["conditions"] = json!([{"type": "Approved", "status": "True", "message": "by somebody"}]);
     let mut new = old.clone();
-    new["status"]["conditions"] = json!([{"type": "Approved", "status": "True"}, {"type": "Failed", "status": "True"}]);
+    new["status"]["conditions"] = json!([
+        {"type": "Other", "status": "True"},
+        {"type": "Approved", "status": "False", "message": "by another"},
+        {"type": "Failed", "status": "True"},
+    ]);
     prepare_status(&ctx(group, "CertificateSigningRequest"), &mut new, &old);
-    let kinds: Vec<&str> = items(&new, "status.conditions").iter().map(|condition| text(condition, "type")).collect();
-    assert_eq!(kinds, ["Failed"]);
+    let kinds: Vec<(&str, &str)> =
+        items(&new, "status.conditions").iter().map(|own| (text(own, "type"), text(own, "message"))).collect();
+    assert_eq!(kinds, [("Other", ""), ("Approved", "by somebody"), ("Failed", "")]);
 }
 
 #[test]
