@@ -39,7 +39,7 @@ enum Action {
     Preview(show::Wanted),
     /// List the bindings of the computing cluster and what they lease
     List,
-    /// Print the roles an account needs in a worker cluster, and no more; `bind` makes them by itself
+    /// Print the roles an account needs in a worker cluster, and no more; `bind` makes those by itself
     Roles {
         /// Name of the roles
         #[arg(default_value = "atoll-lessee")]
@@ -47,14 +47,22 @@ enum Action {
         /// Namespace of the worker cluster that leased pods run in
         #[arg(long, default_value = "kubeocean-worker")]
         mount_namespace: String,
+        /// Those of a vnode-manager in its computing cluster instead
+        #[arg(long)]
+        computing: bool,
     },
 }
 
 impl Lease {
     /// Runs it.
     pub fn run(self) -> anyhow::Result<()> {
-        if let Action::Roles { name, mount_namespace } = &self.action {
-            return show::roles(name, mount_namespace);
+        if let Action::Roles { name, mount_namespace, computing } = &self.action {
+            let roles = if *computing {
+                atoll_vnode::computing_roles(name).to_vec()
+            } else {
+                atoll_vnode::worker_roles(name, mount_namespace).to_vec()
+            };
+            return show::roles(&roles);
         }
         block_on(async move {
             let cluster = self.access.endpoint("compute").await?;

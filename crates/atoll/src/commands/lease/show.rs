@@ -139,11 +139,11 @@ pub async fn policies(cluster: &Endpoint, format: Format) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Prints the roles of a syncer in its worker cluster, ready to apply.
-pub fn roles(name: &str, mount_namespace: &str) -> anyhow::Result<()> {
-    for role in atoll_vnode::worker_roles(name, mount_namespace) {
+/// Prints roles, ready to apply.
+pub fn roles(roles: &[Value]) -> anyhow::Result<()> {
+    for role in roles {
         output::line("---");
-        output::line(serde_saphyr::to_string(&role)?.trim_end());
+        output::line(serde_saphyr::to_string(role)?.trim_end());
     }
     Ok(())
 }
