@@ -32,7 +32,7 @@ const PAGES = [
   ['permissions', '/i/fleet/access', 'cluster-admin'],
   ['settings', '/settings', 'Appearance'],
   ['instance-settings', '/i/fleet/settings', 'Failover'],
-  ['differences', `${WEB}?tab=differences`, 'spec/replicas'],
+  ['differences-plain', `${WEB}?tab=differences`, 'spec/replicas'],
   ['hub-access', '/i/root/access', 'Local accounts'],
   ['usage', '/i/fleet/clusters/member2', 'Usage'],
   ['root', '/i/root/r/core/v1/namespaces', 'kube-system'],
