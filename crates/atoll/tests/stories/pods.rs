@@ -5,7 +5,6 @@ use std::io::{Read as _, Write as _};
 use crate::hub::Hub;
 
 #[test]
-#[ignore = "not yet seen to pass on a busy machine"]
 fn logs_are_shown_followed_and_cut() {
     let Some(hub) = Hub::demo() else { return };
     hub.kubectl("run web --image=nginx --port=80").ok();
