@@ -31,6 +31,7 @@ mod limit;
 mod metrics;
 mod negotiate;
 mod openapi;
+mod openapi_proto;
 mod openapi_v2;
 mod query;
 mod registry;

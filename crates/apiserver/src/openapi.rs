@@ -83,6 +83,16 @@ fn acceptable(headers: &HeaderMap) -> bool {
     })
 }
 
+/// Whether the first form a caller names that there is, is protobuf.
+fn prefers_protobuf(headers: &HeaderMap) -> bool {
+    let accept = headers.get(http::header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let known = |essence: &&str| {
+        matches!(*essence, "*/*" | "application/*" | "application/json") || essence.contains("proto-openapi")
+    };
+    let first = accept.split(',').map(|clause| clause.split(';').next().unwrap_or_default().trim()).find(known);
+    first.is_some_and(|essence| essence.contains("proto-openapi"))
+}
+
 /// Where the document is that the caller has an old address of.
 fn moved(to: &str) -> Response<Body> {
     let mut answer = response(301, "application/json", format!("<a href=\"{to}\">Moved Permanently</a>.\n\n"));
@@ -113,7 +123,13 @@ fn version_two(instance: &Instance, definitions: &Definitions, headers: &HeaderM
     names.dedup();
     let custom: Vec<Bytes> = names.iter().filter_map(|name| document(instance, definitions, name)).collect();
     let tag = crate::openapi_v2::tag(&custom);
-    let mut answer = tagged_as(&tag, || crate::openapi_v2::document(&custom).into(), "application/json", headers);
+    let mut answer = if prefers_protobuf(headers) {
+        // Caches know an answer by its tag alone: each form has its own.
+        let tag = crate::discovery::etag(format!("protobuf {tag}").as_bytes());
+        tagged_as(&tag, || crate::openapi_v2::protobuf(&custom).into(), crate::openapi_proto::MEDIA, headers)
+    } else {
+        tagged_as(&tag, || crate::openapi_v2::document(&custom).into(), "application/json", headers)
+    };
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     answer.headers_mut().append(http::header::VARY, HeaderValue::from_static("Accept-Encoding"));
     answer

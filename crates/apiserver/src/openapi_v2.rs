@@ -8,11 +8,14 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::discovery::etag;
+use crate::openapi_proto;
 
 /// Paths and definitions of the built-in kinds, encoded once: the document is large.
 struct Base {
     paths: Vec<u8>,
     definitions: Vec<u8>,
+    /// The definitions in protobuf.
+    schemas: Vec<u8>,
     names: HashSet<String>,
 }
 
@@ -25,7 +28,8 @@ static BASE: LazyLock<Base> = LazyLock::new(|| {
         }
     }
     let names = definitions.keys().cloned().collect();
-    Base { paths: entries(&paths), definitions: entries(&definitions), names }
+    let schemas = openapi_proto::schemas(&definitions);
+    Base { paths: entries(&paths), definitions: entries(&definitions), schemas, names }
 });
 
 /// A tag of the document that is cheaper than the document: it changes whenever the document does.
@@ -52,6 +56,16 @@ pub fn document(custom: &[Bytes]) -> Vec<u8> {
     join(&mut out, &BASE.definitions, &entries(&definitions));
     out.extend_from_slice(b"}}");
     out
+}
+
+/// The definitions of an instance in protobuf.
+pub fn protobuf(custom: &[Bytes]) -> Vec<u8> {
+    let mut definitions = Map::new();
+    for bytes in custom {
+        convert(bytes, &mut Map::new(), &mut definitions);
+    }
+    definitions.retain(|name, _| !BASE.names.contains(name));
+    openapi_proto::document(&[&BASE.schemas, &openapi_proto::schemas(&definitions)])
 }
 
 fn join(out: &mut Vec<u8>, first: &[u8], second: &[u8]) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use atoll_fleet::JoinOptions;
 use atoll_meta::{Gvr, Status};
-use atoll_runtime::{Endpoint, WatchEvent};
+use atoll_runtime::{Endpoint, Patch, WatchEvent};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
@@ -82,12 +82,18 @@ async fn ready(root: &Endpoint, name: &str) -> anyhow::Result<()> {
 
 async fn join(parts: &Parts, name: &str, region: &str) -> anyhow::Result<()> {
     let fleet = parts.endpoint(FLEET, "atoll-demo");
-    if fleet.get_opt(&clusters(), None, name).await?.is_some() {
+    let Some(member) = parts.hub.instance(name) else { anyhow::bail!("member {name} does not exist") };
+    let url = parts.hub.url(&member);
+    if let Some(known) = fleet.get_opt(&clusters(), None, name).await? {
+        // The hub may have been started on another port than before.
+        if known["spec"]["apiEndpoint"] != url {
+            let moved = json!({"spec": {"apiEndpoint": url}});
+            fleet.patch(&clusters(), None, name, "", Patch::Merge, &moved).await?;
+        }
         return Ok(());
     }
-    let Some(member) = parts.hub.instance(name) else { anyhow::bail!("member {name} does not exist") };
     let options = JoinOptions {
-        api_endpoint: parts.hub.url(&member),
+        api_endpoint: url,
         ca_bundle: Some(parts.hub.keys().own().serving.cert_pem().into_bytes()),
         insecure: false,
         provider: "sim".to_owned(),
@@ -163,7 +169,7 @@ async fn lend(parts: &Parts, name: &str) -> anyhow::Result<()> {
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("{name}-kubeconfig"), "namespace": "kube-system"},
         "data": {"kubeconfig": base64::engine::general_purpose::STANDARD.encode(config.to_yaml()?)},
     });
-    made(compute.create(&Gvr::new("", "v1", "secrets"), Some("kube-system"), &secret).await)?;
+    credentials_of_lessor(&compute, &format!("{name}-kubeconfig"), &config, &secret).await?;
     let binding = json!({
         "apiVersion": "cloud.tencent.com/v1beta1", "kind": "ClusterBinding", "metadata": {"name": name},
         "spec": {"clusterID": name, "mountNamespace": "leased",
@@ -179,6 +185,27 @@ async fn lend(parts: &Parts, name: &str) -> anyhow::Result<()> {
             {"resource": "cpu", "percent": 50}, {"resource": "memory", "percent": 50}]},
     });
     made(way.create(&Gvr::new("cloud.tencent.com", "v1beta1", "resourceleasingpolicies"), None, &policy).await)
+}
+
+/// Keeps the kubeconfig of a lessor, anew when the hub was started on another port than before.
+async fn credentials_of_lessor(
+    compute: &Endpoint,
+    name: &str,
+    config: &atoll_pki::Kubeconfig,
+    secret: &Value,
+) -> anyhow::Result<()> {
+    let secrets = Gvr::new("", "v1", "secrets");
+    let Some(known) = compute.get_opt(&secrets, Some("kube-system"), name).await? else {
+        return made(compute.create(&secrets, Some("kube-system"), secret).await);
+    };
+    let encoded = known["data"]["kubeconfig"].as_str().unwrap_or_default();
+    let text = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap_or_default();
+    let server = |config: &atoll_pki::Kubeconfig| config.access(None).map(|access| access.server).ok();
+    let before = atoll_pki::Kubeconfig::parse(&String::from_utf8_lossy(&text)).ok().and_then(|config| server(&config));
+    if before != server(config) {
+        compute.patch(&secrets, Some("kube-system"), name, "", Patch::Merge, &json!({"data": secret["data"]})).await?;
+    }
+    Ok(())
 }
 
 /// What is already there was made by an earlier start.

@@ -1,8 +1,6 @@
 //! Faults of simulated clusters on demand: an annotation of their Instance says what is broken.
 
-use atoll_apiserver::{ApiService, Identity};
-use atoll_runtime::Endpoint;
-use atoll_sim::{Fault, Gate, Sim};
+use atoll_sim::{Fault, Sim};
 use serde_json::Value;
 
 /// What is broken in a simulated cluster: a JSON list of words such as `unreachable` or `node=NAME`.
@@ -21,14 +19,6 @@ fn wanted(object: &Value) -> Vec<Fault> {
 /// Breaks and repairs a simulated cluster as its Instance asks.
 pub fn apply(sim: &Sim, object: &Value) {
     sim.set_faults(&wanted(object));
-}
-
-/// A way to an instance as from outside: the faults of a simulated cluster are felt.
-pub fn way(service: &ApiService, instance: &str, agent: &str) -> Endpoint {
-    let identity = Identity::master(&format!("system:atoll:{agent}"));
-    Endpoint::in_process(Gate::new(service.clone()), instance, agent, move |extensions| {
-        extensions.insert(identity.clone());
-    })
 }
 
 #[cfg(test)]

@@ -1,14 +1,20 @@
 //! How members and workers are reached: those of this hub without a socket, all others over HTTPS.
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use atoll_api::kubeocean::ClusterBinding;
 use atoll_apiserver::{ApiService, Hub};
 use atoll_fleet::{MemberResolver, RemoteMembers};
 use atoll_meta::Status;
 use atoll_runtime::Endpoint;
+use atoll_sim::Gate;
 use atoll_vnode::{KubeconfigResolver, Worker, WorkerResolver};
+use base64::Engine as _;
+use http::Request;
+use http::header::{AUTHORIZATION, HeaderValue};
 use serde_json::Value;
+use tower::Service;
 
 use super::parts::members;
 
@@ -20,22 +26,60 @@ pub struct Members {
     pub service: ApiService,
 }
 
-impl Members {
-    /// The instance of this hub that a URL leads to. Only the transport differs: the same API answers.
-    fn local(&self, url: &str, agent: &str) -> Option<Endpoint> {
-        let name = members(&self.hub)(url)?;
-        Some(super::faults::way(&self.service, &name, agent))
-    }
-}
-
 #[async_trait::async_trait]
 impl MemberResolver for Members {
     async fn resolve(&self, cluster: &Value, secret: Option<&Value>) -> Result<Endpoint, Status> {
         let url = cluster["spec"]["apiEndpoint"].as_str().unwrap_or_default();
-        match self.local(url, "atoll-fleet") {
-            Some(way) => Ok(way),
+        match members(&self.hub)(url) {
+            // The way is shorter, the rights are those of the token: whoever may name a member here
+            // gains nothing over an instance that is not theirs.
+            Some(name) => Ok(self.local(&name, secret)),
             None => RemoteMembers.resolve(cluster, secret).await,
         }
+    }
+}
+
+impl Members {
+    /// A way to an instance of this hub for the holder of a secret's token; without one, for nobody.
+    fn local(&self, name: &str, secret: Option<&Value>) -> Endpoint {
+        let encoded = secret.and_then(|secret| secret["data"]["token"].as_str()).unwrap_or_default();
+        let token = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap_or_default();
+        let bearer = Bearer { gate: Gate::new(self.service.clone()), header: header(&token) };
+        Endpoint::in_process(bearer, name, "atoll-fleet", |_| {})
+    }
+}
+
+fn header(token: &[u8]) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_bytes(&[b"Bearer ", token].concat()).ok()?;
+    value.set_sensitive(true);
+    (!token.is_empty()).then_some(value)
+}
+
+/// Shows a token on every request.
+#[derive(Clone)]
+struct Bearer {
+    gate: Gate,
+    header: Option<HeaderValue>,
+}
+
+impl<B> Service<Request<B>> for Bearer
+where
+    Gate: Service<Request<B>>,
+{
+    type Response = <Gate as Service<Request<B>>>::Response;
+    type Error = <Gate as Service<Request<B>>>::Error;
+    type Future = <Gate as Service<Request<B>>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.gate.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        match &self.header {
+            Some(value) => drop(request.headers_mut().insert(AUTHORIZATION, value.clone())),
+            None => drop(request.headers_mut().remove(AUTHORIZATION)),
+        }
+        self.gate.call(request)
     }
 }
 

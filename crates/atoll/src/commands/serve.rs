@@ -86,7 +86,8 @@ impl Down {
         let status = std::process::Command::new("kill").args(["-TERM", &process.to_string()]).status()?;
         anyhow::ensure!(status.success(), "the process {process} is not running; remove {}", path.display());
         for _ in 0..200 {
-            if !path.exists() {
+            // The file goes first, the hold on the data with the process.
+            if !path.exists() && !runs(process) {
                 eprintln!("stopped");
                 return Ok(());
             }
@@ -94,6 +95,13 @@ impl Down {
         }
         anyhow::bail!("the process {process} did not stop within 20 s")
     }
+}
+
+/// Whether a process is there.
+fn runs(process: u32) -> bool {
+    let mut ask = std::process::Command::new("kill");
+    ask.args(["-0", &process.to_string()]).stderr(std::process::Stdio::null());
+    ask.status().is_ok_and(|status| status.success())
 }
 
 impl Up {

@@ -52,7 +52,6 @@ fn a_directory_of_another_version_is_refused() {
 }
 
 #[test]
-#[ignore = "a second start on another port does not tell the fleet where its members are now"]
 fn a_second_start_resumes_and_nothing_is_left_running() {
     let Some(kubectl) = peers::find("kubectl") else { return };
     let directory = tempfile::tempdir().unwrap();

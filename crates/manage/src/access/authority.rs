@@ -182,8 +182,14 @@ mod tests {
 
     #[test]
     fn signatures_are_those_of_the_standard() {
-        assert_eq!(sign(b"key", "1700000000", b"{}"), "sha256=9d713ed406bb7076d4123f0dc2c39d2df5c654ed4b0cd56b52c8b4c940bd63ae");
-        assert_eq!(sign(&[b'k'; 80], "1700000000", b"{}"), "sha256=8ab749d9f07be9667ae454e0a94df13da769be99bf5119d7195a5cef845a4fc1");
+        assert_eq!(
+            sign(b"key", "1700000000", b"{}"),
+            "sha256=9d713ed406bb7076d4123f0dc2c39d2df5c654ed4b0cd56b52c8b4c940bd63ae"
+        );
+        assert_eq!(
+            sign(&[b'k'; 80], "1700000000", b"{}"),
+            "sha256=8ab749d9f07be9667ae454e0a94df13da769be99bf5119d7195a5cef845a4fc1"
+        );
         assert_ne!(sign(b"key", "1", b"a"), sign(b"key", "2", b"a"));
         assert_ne!(sign(b"key", "1", b"a"), sign(b"kez", "1", b"a"));
     }

@@ -134,6 +134,14 @@ fn workloads(kubectl: &Kubectl) {
     kubectl.ok(&["wait", "--for=delete", "deployment/web", "--timeout=20s"]);
 }
 
+/// A list is checked before it is sent, with the old form of the description of types.
+fn lists(kubectl: &Kubectl) {
+    let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: listed}\n  data: {x: '1'}\n";
+    assert!(kubectl.with_input(&["apply"], list).ok().contains("configmap/listed created"));
+    let refused = kubectl.with_input(&["apply"], &list.replace("data:", "dada:")).fails();
+    assert!(refused.contains("unknown field \"dada\""), "{refused}");
+}
+
 fn server_side(kubectl: &Kubectl) {
     let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ssa}\ndata: {k: one}\n";
     kubectl.with_input(&["apply", "--server-side", "--field-manager=one"], config).ok();
@@ -211,6 +219,7 @@ fn story(name: &str) {
     kubectl.ok(&["create", "namespace", &kubectl.namespace]);
     objects(&kubectl);
     workloads(&kubectl);
+    lists(&kubectl);
     server_side(&kubectl);
     discovery(&kubectl);
     watching(&kubectl);
