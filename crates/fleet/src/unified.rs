@@ -14,6 +14,9 @@ use crate::core::{Core, fresh_id};
 use crate::work::{Draft, finish};
 use crate::{gvr, render};
 
+/// Whom the hub's own token stands for.
+const ADMINISTRATOR: &str = "atoll:admin";
+
 type Again = Result<Option<Duration>, Status>;
 
 /// Whom the proxy may name in a member.
@@ -67,6 +70,10 @@ pub fn subjects(roles: &[Value], bindings: &[Value], cluster: &str) -> Subjects 
                 _ => false,
             };
         }
+    }
+    // The administrator of the hub is in the group that may everything, and has a name like everyone.
+    if found.groups.contains("system:masters") {
+        found.users.insert(ADMINISTRATOR.to_owned());
     }
     found
 }

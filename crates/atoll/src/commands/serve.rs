@@ -97,8 +97,11 @@ impl Down {
     }
 }
 
-/// Whether a process is there.
+/// Whether a process is there and not just waiting for its parent to notice its end.
 fn runs(process: u32) -> bool {
+    if let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) {
+        return stat.rsplit_once(')').is_some_and(|(_, state)| !state.starts_with(" Z"));
+    }
     let mut ask = std::process::Command::new("kill");
     ask.args(["-0", &process.to_string()]).stderr(std::process::Stdio::null());
     ask.status().is_ok_and(|status| status.success())

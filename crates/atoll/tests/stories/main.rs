@@ -8,3 +8,4 @@ mod nodes;
 mod pods;
 mod processes;
 mod rollouts;
+mod tenants;
