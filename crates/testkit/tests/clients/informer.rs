@@ -150,10 +150,14 @@ fn misses_nothing(program: &str, what: &[&str]) {
 
     // Connections break while things change: the watch resumes where it was.
     for round in 0..5 {
-        writer.write(&server, "busy", round * 10);
+        // A wire that is cut while it is being made leads to a new list, which skips what is past: what is
+        // told after something else was told comes over a wire that stands.
+        for n in 0..2 {
+            writer.write(&server, "busy", round * 10 + n);
+            told.settle(&mut informer, &writer.state);
+        }
         proxy.cut();
-        (1..8).for_each(|n| writer.write(&server, "busy", round * 10 + n));
-        // A wire that is cut while it is being made leads to a new list, which skips what is past.
+        (2..9).for_each(|n| writer.write(&server, "busy", round * 10 + n));
         told.settle(&mut informer, &writer.state);
     }
     writer.delete(&server, "early-0");
