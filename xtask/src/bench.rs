@@ -9,8 +9,11 @@ const BENCHES: [(&str, &[&str]); 7] = [
     ("apiserver", &["run", "--release", "--package", "atoll-load", "--", "apiserver"]),
     ("store", &["bench", "--package", "atoll-store", "--bench", "engines"]),
     ("density", &["bench", "--package", "atoll-apiserver", "--bench", "density"]),
-    ("sim", &["bench", "--package", "atoll-sim", "--bench", "scale"]),
-    ("fleet", &["bench", "--package", "atoll-fleet", "--bench", "spread"]),
+    ("sim", &["run", "--release", "--package", "atoll-sim", "--example", "scale", "--", "10", "100", "10000"]),
+    (
+        "fleet",
+        &["bench", "--package", "atoll-fleet", "--bench", "spread", "--", "demo", "--atoll", "target/release/atoll"],
+    ),
     ("vnode", &["bench", "--package", "atoll-vnode", "--bench", "lease"]),
     ("index", &["bench", "--package", "atoll-index", "--bench", "load"]),
 ];

@@ -83,7 +83,7 @@ pub async fn real(checkout: &Path) -> anyhow::Result<Server> {
     let read = |name: &str| std::fs::read_to_string(directory.join(name)).with_context(|| name.to_owned());
     let processes = ["etcd", "kube-apiserver"]
         .iter()
-        .map(|name| Ok(read(&format!("pids/{name}"))?.trim().parse()?))
+        .map(|name| Ok(read(&format!("pids/{name}"))?.split_whitespace().next().context("no process")?.parse()?))
         .collect::<anyhow::Result<Vec<u32>>>()?;
     let port = read("ports/kube-apiserver")?;
     let url = format!("https://127.0.0.1:{}", port.trim());
