@@ -55,9 +55,9 @@ fn nodes_zones_and_pods_fail_and_recover() {
 fn the_fleet_sees_a_broken_member() {
     let Some(hub) = Hub::demo() else { return };
     hub.atoll("sim fail member1").ok();
-    hub.in_fleet("wait --for=condition=Ready=False cluster/member1 --timeout=60s").ok();
+    hub.in_fleet("wait --for=condition=Ready=False cluster/member1 --timeout=150s").ok();
     hub.atoll("sim heal member1").ok();
-    hub.in_fleet("wait --for=condition=Ready cluster/member1 --timeout=60s").ok();
+    hub.in_fleet("wait --for=condition=Ready cluster/member1 --timeout=150s").ok();
 }
 
 #[test]
