@@ -5,9 +5,10 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 /// Name, and what is run for it.
-const BENCHES: [(&str, &[&str]); 7] = [
+const BENCHES: [(&str, &[&str]); 8] = [
     ("apiserver", &["run", "--release", "--package", "atoll-load", "--", "apiserver"]),
     ("store", &["bench", "--package", "atoll-store", "--bench", "engines"]),
+    ("placement", &["bench", "--package", "atoll-placement", "--bench", "decide"]),
     ("density", &["bench", "--package", "atoll-apiserver", "--bench", "density"]),
     ("sim", &["run", "--release", "--package", "atoll-sim", "--example", "scale", "--", "10", "100", "10000"]),
     (

@@ -386,18 +386,3 @@ async fn instances_share_their_default_roles_and_tell_extension_servers_whom_to_
     assert_eq!(map["data"]["client-ca-file"], hub.hub.authority(&a).await.unwrap().client_ca());
     assert_eq!(map["data"]["requestheader-allowed-names"], "[\"front-proxy-client\"]");
 }
-
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn density() {
-    let hub = TestHub::new().await;
-    let resident = || -> u64 {
-        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-        text.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
-    };
-    let (before, started) = (resident(), std::time::Instant::now());
-    for number in 0..2000 {
-        hub.instance(&format!("i{number}")).await;
-    }
-    println!("{:?} each, {} KiB each", started.elapsed() / 2000, (resident() - before) / 2000 / 1024);
-}

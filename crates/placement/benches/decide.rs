@@ -1,6 +1,7 @@
-//! How fast decisions are. Run with `--ignored --nocapture`, optimised.
+//! How fast decisions are over a hundred clusters: `cargo bench -p atoll-placement --bench decide`.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../tests/world/mod.rs"]
 mod world;
 
 use std::time::Instant;
@@ -19,9 +20,7 @@ fn hundred() -> Snapshot {
     Snapshot::new((0..100).map(build))
 }
 
-#[test]
-#[ignore = "a measurement"]
-fn decisions_per_second_over_a_hundred_clusters() {
+fn main() {
     let snapshot = hundred();
     let with = |placement: Placement, constraints| Placement { spread_constraints: constraints, ..placement };
     let regions = vec![by(SpreadField::Region, 2, 4), by(SpreadField::Cluster, 5, 12)];
