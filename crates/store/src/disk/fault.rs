@@ -84,7 +84,7 @@ mod tests {
         for round in 0..3 {
             full.store(true, Ordering::SeqCst);
             let error = engine.commit(InstanceId::ROOT, put(&format!("lost{round}"))).await.unwrap_err();
-            assert!(matches!(&error, StoreError::Unavailable(why) if why.contains("cannot write")), "{error}");
+            assert!(matches!(&error, StoreError::Unavailable(why) if why.contains("the disk is full")), "{error}");
             assert!(engine.health().is_err());
             assert!(engine.get(InstanceId::ROOT, "configmaps./d/a").await.unwrap().is_some());
             full.store(false, Ordering::SeqCst);
@@ -106,5 +106,59 @@ mod tests {
         for round in 0..3 {
             assert!(reread.contains_key(format!("configmaps./d/kept{round}").as_str()));
         }
+    }
+    /// Writes under new names, again and again, until told to end; returns what was acknowledged.
+    async fn insist(engine: Arc<RedbEngine>, writer: usize, end: Arc<AtomicBool>) -> Vec<String> {
+        let mut kept = Vec::new();
+        for number in 0.. {
+            let name = format!("w{writer}-{number}");
+            if engine.commit(InstanceId::ROOT, put(&name)).await.is_ok() {
+                kept.push(name);
+            }
+            if end.load(Ordering::SeqCst) {
+                break;
+            }
+        }
+        kept
+    }
+
+    async fn until(what: impl Fn() -> bool) {
+        let seen = async {
+            while !what() {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(60), seen).await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_full_disk_heals_although_writers_try_without_pause_and_keeps_what_they_were_promised() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("store.redb");
+        let (full, end) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let engine = Arc::new(
+            RedbEngine::open_with(path.clone(), Options::default(), opener(path.clone(), full.clone())).unwrap(),
+        );
+        let writers: Vec<_> = (0..4).map(|writer| tokio::spawn(insist(engine.clone(), writer, end.clone()))).collect();
+        for _ in 0..3 {
+            let before = engine.revision(InstanceId::ROOT).unwrap();
+            until(|| engine.revision(InstanceId::ROOT).unwrap() > before).await;
+            full.store(true, Ordering::SeqCst);
+            until(|| engine.health().is_err()).await;
+            assert!(!engine.snapshot(InstanceId::ROOT, None).await.unwrap().entries.is_empty());
+            full.store(false, Ordering::SeqCst);
+            until(|| engine.health().is_ok()).await;
+        }
+        end.store(true, Ordering::SeqCst);
+        let mut kept = Vec::new();
+        for writer in writers {
+            kept.extend(writer.await.unwrap());
+        }
+        drop(engine);
+        let again = RedbEngine::open(&path, Options::default()).unwrap();
+        let reread = again.snapshot(InstanceId::ROOT, None).await.unwrap().entries;
+        let lost: Vec<_> =
+            kept.iter().filter(|name| !reread.contains_key(format!("configmaps./d/{name}").as_str())).collect();
+        assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
     }
 }

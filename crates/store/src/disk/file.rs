@@ -103,6 +103,9 @@ pub(super) fn refusal(path: &Path, error: DatabaseError) -> StoreError {
         DatabaseError::UpgradeRequired(version) => StoreError::Damaged(format!(
             "{path} has version {version} of the file format, which this program cannot read"
         )),
+        DatabaseError::Storage(StorageError::Io(error)) if is_full(&error) => {
+            StoreError::Unavailable(format!("cannot open {path}, the disk is full: {error}"))
+        }
         DatabaseError::Storage(StorageError::Io(error)) if !is_content(&error) => {
             StoreError::Unavailable(format!("cannot open {path}: {error}"))
         }
@@ -114,6 +117,17 @@ pub(super) fn refusal(path: &Path, error: DatabaseError) -> StoreError {
         }
         other => StoreError::Damaged(format!("{path} cannot be opened: {other}")),
     }
+}
+
+/// Says why a file could not be written.
+pub(super) fn unwritable(path: &Path, error: &io::Error) -> String {
+    let what = if is_full(error) { ", the disk is full" } else { "" };
+    format!("cannot write {}{what}: {error}", path.display())
+}
+
+/// Whether there is no room, by whatever limit.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
 }
 
 /// Whether an error is about what the file contains rather than about reaching it.

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use atoll_meta::{InstanceId, Revision};
 use redb::Database;
@@ -21,7 +21,7 @@ use crate::{Commit, StoreError, Write};
 /// How many requests share a commit at most.
 const BATCH: usize = 4096;
 
-/// How often a failed file is tried again.
+/// How soon a failed file is tried again, at the earliest.
 const RETRY: Duration = Duration::from_millis(250);
 
 /// How often an idle writer looks for history to forget.
@@ -67,6 +67,8 @@ pub(super) struct Writer {
     graves: VecDeque<u32>,
     /// A batch that failed so late that the file may hold it.
     undecided: Option<Batch>,
+    /// When a failed file is tried again.
+    retry: Instant,
 }
 
 impl Writer {
@@ -109,6 +111,7 @@ impl Writer {
             next: loaded.next,
             graves: loaded.graves,
             undecided: None,
+            retry: Instant::now(),
         })
     }
 
@@ -116,15 +119,18 @@ impl Writer {
     pub fn run(mut self, queue: &Receiver<Request>) {
         loop {
             let patience = match &self.database {
-                None => RETRY,
+                None => self.retry.saturating_duration_since(Instant::now()),
                 Some(_) if self.graves.is_empty() => IDLE,
                 Some(_) => Duration::ZERO,
             };
             match queue.recv_timeout(patience) {
                 Ok(first) => self.serve(first, queue),
-                Err(RecvTimeoutError::Timeout) if self.database.is_none() => self.recover(),
                 Err(RecvTimeoutError::Timeout) => self.reap(),
                 Err(RecvTimeoutError::Disconnected) => break,
+            }
+            // Also between requests: those who try again and again must not keep the file from being tried.
+            if self.database.is_none() && Instant::now() >= self.retry {
+                self.try_again();
             }
             self.core.tick_sometimes();
         }
@@ -182,12 +188,23 @@ impl Writer {
 
     /// Closes the file after a failure: redb refuses to go on with it, and only a fresh look
     /// tells what reached the disk.
-    fn fail(&mut self, error: &dyn std::fmt::Display) -> StoreError {
-        let why = format!("cannot write {}: {error}", self.path.display());
+    fn fail(&mut self, error: &redb::Error) -> StoreError {
+        let why = match error {
+            redb::Error::Io(error) => file::unwritable(&self.path, error),
+            other => format!("cannot write {}: {other}", self.path.display()),
+        };
         tracing::error!("{why}; trying again until it works");
         self.database = None;
+        self.retry = Instant::now() + RETRY;
         *self.health.lock() = Some(why.clone());
         StoreError::Unavailable(why)
+    }
+
+    fn try_again(&mut self) {
+        let started = Instant::now();
+        self.recover();
+        // A large file takes long to look through; most of the time is left to the rest of the machine.
+        self.retry = Instant::now() + RETRY.max(4 * started.elapsed());
     }
 
     fn recover(&mut self) {
