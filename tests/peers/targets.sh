@@ -8,7 +8,10 @@ cache=${ATOLL_PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/atoll/peers}
 kubernetes_libs=v0.${KUBERNETES#v1.}
 kubectl_old_libs=v0.${KUBECTL_OLD#v1.}
 
-# name | manifest below modules/ (or a directory of ours) | package
+# Manifests built together, so that what they share is compiled once; the others keep to their own versions.
+workspace=$here/modules.work
+
+# name | manifest below modules/ (or a directory of ours) | package | bench: no test needs it
 # The order is the order of building: what most tests need comes first.
 targets() {
 	cat <<-T
@@ -25,16 +28,15 @@ targets() {
 		kube-scheduler                kubernetes   k8s.io/kubernetes/cmd/kube-scheduler
 		e2e.test                      kubernetes   k8s.io/kubernetes/test/e2e
 		kwok                          kwok         sigs.k8s.io/kwok/cmd/kwok
-		karmada-controller-manager    karmada      github.com/karmada-io/karmada/cmd/controller-manager
-		karmada-scheduler             karmada      github.com/karmada-io/karmada/cmd/scheduler
-		karmada-webhook               karmada      github.com/karmada-io/karmada/cmd/webhook
-		karmada-aggregated-apiserver  karmada      github.com/karmada-io/karmada/cmd/aggregated-apiserver
+		karmada-controller-manager    karmada      github.com/karmada-io/karmada/cmd/controller-manager bench
+		karmada-scheduler             karmada      github.com/karmada-io/karmada/cmd/scheduler bench
+		karmada-webhook               karmada      github.com/karmada-io/karmada/cmd/webhook bench
+		karmada-aggregated-apiserver  karmada      github.com/karmada-io/karmada/cmd/aggregated-apiserver bench
 		karmada-agent                 karmada      github.com/karmada-io/karmada/cmd/agent
 		helm4                         helm4        helm.sh/helm/v4/cmd/helm
 		operator                      ../operator  .
 		cert-manager-crds             ../crds      github.com/cert-manager/cert-manager
 		python                        ../python    .
-		reflector                     ../reflector .
 	T
 }
 

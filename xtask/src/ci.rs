@@ -1,40 +1,44 @@
-//! Everything CI does, in order; the first failure ends it.
+//! Everything CI does.
 
 use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 
+use crate::{layers, tests};
+
 /// Checks that need no test: formatting, layers, lints.
 pub fn check() -> anyhow::Result<()> {
-    run("formatting", "cargo", &["fmt", "--all", "--check"])?;
-    crate::layers::check()?;
-    run("lints", "cargo", &["clippy", "--workspace", "--all-targets", "--quiet"])
+    formatting()?;
+    layers::check()?;
+    run("lints", Command::new("cargo").args(["clippy", "--workspace", "--all-targets", "--quiet"]))
 }
 
 /// Builds the programs tests compare with; idempotent and cached outside the checkout.
-pub fn peers() -> anyhow::Result<()> {
-    run("peers", "tests/peers/build", &[])
+pub fn peers(names: &[&str]) -> anyhow::Result<()> {
+    run("peers", Command::new("tests/peers/build").args(names))
 }
 
-/// What CI does: programs to compare with, formatting, layers, and every test of the workspace.
+/// What CI does: formatting, layers, programs to compare with, and every test of the workspace.
 pub fn all() -> anyhow::Result<()> {
-    peers()?;
-    run("formatting", "cargo", &["fmt", "--all", "--check"])?;
-    crate::layers::check()?;
-    run("tests", "cargo", &["test", "--workspace", "--no-fail-fast"])
+    formatting()?;
+    layers::check()?;
+    // Both fetch and link at times when the other can use the processor.
+    let programs = thread::spawn(|| peers(&["--tests"]));
+    let built = tests::build();
+    programs.join().expect("building programs does not panic")?;
+    tests::run(built?)
 }
 
-fn run(what: &str, program: &str, arguments: &[&str]) -> anyhow::Result<()> {
-    println!("── {what}: {program} {}", arguments.join(" "));
+fn formatting() -> anyhow::Result<()> {
+    run("formatting", Command::new("cargo").args(["fmt", "--all", "--check"]))
+}
+
+fn run(what: &str, command: &mut Command) -> anyhow::Result<()> {
+    println!("── {what}: {command:?}");
     let started = Instant::now();
-    // Tests that compare with real programs must not be skipped here; none of these needs the web console.
-    let status = Command::new(program)
-        .args(arguments)
-        .env("ATOLL_REQUIRE_PEERS", "1")
-        .env("ATOLL_CONSOLE", "off")
-        .status()
-        .with_context(|| format!("starting {program}"))?;
+    let status = command.status().with_context(|| format!("starting {command:?}"))?;
     println!("── {what}: {} s", started.elapsed().as_secs());
     if !status.success() {
         bail!("{what} failed");

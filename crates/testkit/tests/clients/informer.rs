@@ -134,8 +134,8 @@ fn server_with_namespace(directory: &tempfile::TempDir) -> (TestServer, Writer) 
 }
 
 /// What a program sees of a server that restarts, forgets and cannot be reached for a while.
-fn misses_nothing(program: &str, what: &[&str]) {
-    let Some(program) = peers::find(program) else { return };
+fn misses_nothing(program: Option<PathBuf>, what: &[&str]) {
+    let Some(program) = program else { return };
     let directory = tempfile::tempdir().unwrap();
     let (mut server, mut writer) = server_with_namespace(&directory);
     let proxy = Proxy::to(address(&server));
@@ -194,17 +194,19 @@ fn misses_nothing(program: &str, what: &[&str]) {
 
 #[test]
 fn client_go_misses_nothing_across_restarts_compaction_and_broken_connections() {
-    misses_nothing("informer", &["configmaps"]);
+    misses_nothing(peers::find("informer"), &["configmaps"]);
 }
 
 #[test]
 fn client_go_misses_nothing_in_protobuf_either() {
-    misses_nothing("informer", &["--format", "protobuf", "configmaps"]);
+    misses_nothing(peers::find("informer"), &["--format", "protobuf", "configmaps"]);
 }
 
 #[test]
 fn kube_rs_misses_nothing_across_restarts_compaction_and_broken_connections() {
-    misses_nothing("reflector", &[]);
+    // Built with the tests, from crates/testkit/examples.
+    let tests = std::env::current_exe().unwrap();
+    misses_nothing(Some(tests.ancestors().nth(2).unwrap().join("examples/reflector")), &[]);
 }
 
 #[test]

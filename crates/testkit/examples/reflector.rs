@@ -62,7 +62,10 @@ impl Told {
 }
 
 fn print(event: &str, name: &str, version: &str) {
-    println!("{}", serde_json::json!({"event": event, "resource": "configmaps", "name": name, "resourceVersion": version}));
+    println!(
+        "{}",
+        serde_json::json!({"event": event, "resource": "configmaps", "name": name, "resourceVersion": version})
+    );
 }
 
 fn argument(name: &str) -> Result<String, Failure> {
