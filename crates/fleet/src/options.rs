@@ -149,6 +149,8 @@ pub fn config(cluster: &Value, secret: &Value) -> Result<kube::Config, Status> {
             Some(proxy.parse().map_err(|error| Status::bad_request(format!("proxyURL {proxy:?}: {error}")))?);
     }
     config.connect_timeout = Some(Duration::from_secs(5));
+    // What a member refuses is passed on, not tried again for minutes.
+    config.default_retry = false;
     Ok(config)
 }
 
