@@ -53,23 +53,35 @@ fn states(hub: &Hub, endpoint: &str) -> Vec<(&'static str, bool)> {
 }
 
 fn checks(hub: &Hub, endpoint: &str, one: Option<&str>, query: &Query) -> Option<Response<Body>> {
-    let mut all = states(hub, endpoint);
     if let Some(one) = one {
-        let (_, ok) = all.iter().find(|(name, _)| *name == one)?;
+        let (_, ok) = states(hub, endpoint).into_iter().find(|(name, _)| *name == one)?;
         return Some(response(
-            if *ok { 200 } else { 500 },
+            if ok { 200 } else { 500 },
             "text/plain; charset=utf-8",
-            if *ok { "ok".to_owned() } else { format!("internal server error: {one} failed\n") },
+            if ok { "ok".to_owned() } else { format!("internal server error: {one} failed\n") },
         ));
     }
-    all.retain(|(name, _)| !query.all("exclude").any(|excluded| excluded == *name));
-    let failed = all.iter().any(|(_, ok)| !ok);
+    let mut unknown: Vec<&str> = query.all("exclude").filter(|name| !name.is_empty()).collect();
+    unknown.sort_unstable();
+    unknown.dedup();
+    let mut lines = String::new();
+    let mut failed = false;
+    for (name, ok) in states(hub, endpoint) {
+        let excluded = unknown.contains(&name);
+        unknown.retain(|other| *other != name);
+        failed |= !ok && !excluded;
+        lines.push_str(&match (excluded, ok) {
+            (true, _) => format!("[+]{name} excluded: ok\n"),
+            (false, true) => format!("[+]{name} ok\n"),
+            (false, false) => format!("[-]{name} failed: reason withheld\n"),
+        });
+    }
     if !failed && query.get("verbose").is_none() {
         return Some(text(200, "ok"));
     }
-    let mut lines = String::new();
-    for (name, ok) in &all {
-        lines.push_str(&if *ok { format!("[+]{name} ok\n") } else { format!("[-]{name} failed: reason withheld\n") });
+    if !unknown.is_empty() {
+        let names: Vec<String> = unknown.iter().map(|name| format!("{name:?}")).collect();
+        lines.push_str(&format!("warn: some health checks cannot be excluded: no matches for {}\n", names.join(", ")));
     }
     lines.push_str(&format!("{endpoint} check {}\n", if failed { "failed" } else { "passed" }));
     Some(text(if failed { 500 } else { 200 }, lines))

@@ -114,6 +114,18 @@ impl Hub {
         self.engine.get(instance.id, key).await.map_err(|error| store_status(&error))
     }
 
+    /// Everything in the instance as this replica knows it: perhaps a little old, but there even while the
+    /// store cannot be asked.
+    pub async fn recent(&self, instance: &Instance) -> Result<Snapshot, Status> {
+        let newest = self.engine.revision(instance.id).map_err(|error| store_status(&error))?;
+        match self.engine.snapshot(instance.id, Some(newest)).await {
+            Ok(snapshot) => Ok(snapshot),
+            // Many changes came between the two steps.
+            Err(StoreError::Compacted { .. }) => self.snapshot(instance).await,
+            Err(error) => Err(store_status(&error)),
+        }
+    }
+
     /// Everything in the instance as of now.
     pub async fn snapshot(&self, instance: &Instance) -> Result<Snapshot, Status> {
         self.engine.snapshot(instance.id, None).await.map_err(|error| store_status(&error))

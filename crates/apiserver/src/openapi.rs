@@ -125,7 +125,7 @@ fn version_two(instance: &Instance, definitions: &Definitions, headers: &HeaderM
     let tag = crate::openapi_v2::tag(&custom);
     let mut answer = if prefers_protobuf(headers) {
         // Caches know an answer by its tag alone: each form has its own.
-        let tag = crate::discovery::etag(format!("protobuf {tag}").as_bytes());
+        let tag = etag(format!("protobuf {tag}").as_bytes());
         tagged_as(&tag, || crate::openapi_v2::protobuf(&custom).into(), crate::openapi_proto::MEDIA, headers)
     } else {
         tagged_as(&tag, || crate::openapi_v2::document(&custom).into(), "application/json", headers)

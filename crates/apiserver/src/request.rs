@@ -88,14 +88,22 @@ pub fn split_instance(path: &str) -> Option<(&str, &str)> {
 }
 
 /// The instance a host name stands for: `fleet` in `fleet.atoll.localhost:7443`, if `atoll.localhost`
-/// is the hub's domain.
-pub fn host_instance<'a, B>(request: &'a http::Request<B>, domain: &str) -> Option<&'a str> {
+/// is the hub's domain. A request names its host; if that is none of ours, such as a bare address,
+/// the name asked for in the handshake counts.
+pub fn host_instance<B>(request: &http::Request<B>, domain: &str) -> Option<String> {
     // HTTP/2 says the host in the URI, HTTP/1.1 in a header.
     let header = || request.headers().get(http::header::HOST).and_then(|value| value.to_str().ok());
-    let host = request.uri().authority().map(http::uri::Authority::as_str).or_else(header)?;
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    let label = name.strip_suffix(domain)?.strip_suffix('.')?;
-    (!label.is_empty() && !label.contains('.')).then_some(label)
+    let host = request.uri().authority().map(http::uri::Authority::as_str).or_else(header);
+    let host = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
+    let asked = request.extensions().get::<crate::server::AskedName>().map(|name| &*name.0);
+    [host, asked].into_iter().flatten().find_map(|name| label(name, domain))
+}
+
+/// The one label before the domain.
+fn label(name: &str, domain: &str) -> Option<String> {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let label = name.strip_suffix(&domain.to_ascii_lowercase())?.strip_suffix('.')?;
+    (!label.is_empty() && !label.contains('.')).then(|| label.to_owned())
 }
 
 impl RequestInfo {

@@ -28,6 +28,10 @@ pub enum ServerError {
 #[derive(Clone)]
 pub struct PeerCertificates(pub Arc<Vec<rustls_pki_types::CertificateDer<'static>>>);
 
+/// The name of the server a client gave during the handshake.
+#[derive(Clone)]
+pub struct AskedName(pub Arc<str>);
+
 /// The connection a request came over. Cutting it ends what became of it, such as a terminal.
 #[derive(Clone, Default)]
 pub struct Line {
@@ -51,7 +55,7 @@ impl Line {
 struct Cuttable<S> {
     inner: S,
     line: Line,
-    cut: std::pin::Pin<Box<tokio_util::sync::WaitForCancellationFutureOwned>>,
+    cut: Pin<Box<tokio_util::sync::WaitForCancellationFutureOwned>>,
 }
 
 impl<S> Cuttable<S> {
@@ -181,9 +185,10 @@ impl Server {
                     let owned = list.iter().map(|certificate| certificate.clone().into_owned()).collect();
                     PeerCertificates(Arc::new(owned))
                 });
+                let name = stream.get_ref().1.server_name().map(|name| AskedName(name.into()));
                 let line = Line::default();
                 let stream = TokioIo::new(Cuttable::new(stream, line.clone()));
-                serve(stream, service, certificates, (peer, line), stop).await;
+                serve(stream, service, Caller { peer, line, certificates, name }, stop).await;
             });
         }
         connections.close();
@@ -192,13 +197,16 @@ impl Server {
     }
 }
 
-async fn serve<I, S>(
-    io: I,
-    service: S,
+/// Who is at the other end of a connection, as far as the connection tells.
+struct Caller {
+    peer: SocketAddr,
+    line: Line,
     certificates: Option<PeerCertificates>,
-    (peer, line): (SocketAddr, Line),
-    stop: CancellationToken,
-) where
+    name: Option<AskedName>,
+}
+
+async fn serve<I, S>(io: I, service: S, caller: Caller, stop: CancellationToken)
+where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
     S: tower::Service<
             http::Request<hyper::body::Incoming>,
@@ -209,9 +217,13 @@ async fn serve<I, S>(
         + 'static,
     S::Future: Send,
 {
+    let Caller { peer, line, certificates, name } = caller;
     let handler = hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
         if let Some(certificates) = &certificates {
             request.extensions_mut().insert(certificates.clone());
+        }
+        if let Some(name) = &name {
+            request.extensions_mut().insert(name.clone());
         }
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(line.clone());

@@ -105,7 +105,7 @@ impl From<Status> for Refusal {
 
 async fn route(hub: Arc<Hub>, mut request: Request<Incoming>, seen: &mut Seen) -> Result<Response<Body>, Refusal> {
     let full = request.uri().path().to_owned();
-    let host = host_instance(&request, &hub.options.domain).map(ToOwned::to_owned);
+    let host = host_instance(&request, &hub.options.domain);
     let (name, path) = split_instance(&full).unwrap_or((host.as_deref().unwrap_or("root"), &full));
     let Some(instance) = hub.instance(name) else {
         // Only administrators of the hub may learn which instances exist.

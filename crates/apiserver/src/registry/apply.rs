@@ -5,7 +5,8 @@ use atoll_patch::managed;
 use http::Response;
 use serde_json::{Value, json};
 
-use super::write::{Stored, meta_text, metadata};
+use super::metadata::{meta_text, metadata};
+use super::write::Stored;
 use crate::body::Body;
 use crate::call::Call;
 use crate::decode;

@@ -9,7 +9,8 @@ use http::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::write::{CommitError, metadata};
+use super::metadata::metadata;
+use super::write::CommitError;
 use crate::admission::Operation;
 use crate::body::Body;
 use crate::call::Call;
@@ -291,7 +292,7 @@ impl Call {
             options.grace_period_seconds.map(|s| if s < 0 { 1 } else { s }),
         );
         let deleting = !old["metadata"]["deletionTimestamp"].is_null();
-        let left = super::write::grace_left(old);
+        let left = super::metadata::grace_left(old);
         match grace {
             Some(seconds) if seconds > 0 && !(deleting && left <= seconds) => {
                 self.set_deletion(&mut new, seconds, deleting);
@@ -320,7 +321,7 @@ impl Call {
     /// A namespace goes in phases: first it terminates, then its content goes, then its finalizers.
     fn marked_namespace(&self, mut new: Value) -> (Option<Value>, bool) {
         let deleting = !new["metadata"]["deletionTimestamp"].is_null();
-        let finalizers = super::write::has_namespace_finalizers(&new)
+        let finalizers = super::metadata::has_namespace_finalizers(&new)
             || new["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
         if !deleting {
             let now = self.timestamp();

@@ -10,10 +10,14 @@ use crate::instance::store_status;
 impl Call {
     /// Reads an object.
     pub async fn get(&self) -> Result<Response<Body>, Status> {
-        if let Some(wanted) = self.query.revision()? {
-            self.wait_for(wanted).await?;
-        }
-        let entry = self.fetch().await?;
+        let entry = match self.query.revision()? {
+            None => self.fetch().await?,
+            Some(wanted) => {
+                self.wait_for(wanted).await?;
+                let key = self.key(&self.target.name);
+                self.hub.recent(&self.instance).await?.get(key.as_str()).cloned().ok_or_else(|| self.not_found())?
+            }
+        };
         self.object(200, &entry, entry.modified)
     }
 

@@ -135,12 +135,11 @@ impl Call {
         match (matching, revision) {
             (Some(Match::Exact), Some(wanted)) => Ok((self.at(wanted).await?, None)),
             (None, Some(wanted)) if limit > 0 && wanted.0 > 0 => Ok((self.at(wanted).await?, None)),
-            (_, wanted) => {
-                if let Some(wanted) = wanted.filter(|wanted| wanted.0 > 0) {
-                    self.wait_for(wanted).await?;
-                }
-                Ok((self.hub.snapshot(&self.instance).await?, None))
+            (_, Some(wanted)) => {
+                self.wait_for(wanted).await?;
+                Ok((self.hub.recent(&self.instance).await?, None))
             }
+            (_, None) => Ok((self.hub.snapshot(&self.instance).await?, None)),
         }
     }
 

@@ -1,7 +1,8 @@
 //! The registry: what every resource can do, built in or custom.
 //!
 //! `create`, `update`, `patch` and `delete` prepare an object; `write` is the one way from there
-//! into the store. `get`, `list` and `watch` read.
+//! into the store, by way of `metadata`, `ownership` (of fields) and `rules` (of its kind).
+//! `get`, `list` and `watch` read.
 
 mod apply;
 mod create;
@@ -9,7 +10,10 @@ mod cursor;
 mod delete;
 mod get;
 mod list;
+mod metadata;
+mod ownership;
 mod patch;
+mod rules;
 mod scale;
 mod update;
 mod watch;

@@ -5,7 +5,7 @@ use http::Response;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
-use super::write::metadata;
+use super::metadata::metadata;
 use crate::body::Body;
 use crate::call::Call;
 use crate::decode;

@@ -4,7 +4,7 @@ use atoll_meta::Status;
 use http::Response;
 use serde_json::{Value, json};
 
-use super::write::{meta_text, metadata};
+use super::metadata::{meta_text, metadata};
 use crate::body::Body;
 use crate::call::Call;
 use crate::kind::Source;

@@ -4,7 +4,7 @@ use atoll_builtin::strategy;
 use atoll_meta::{FieldError, FieldPath, Status};
 use http::Response;
 
-use super::write::meta_text;
+use super::metadata::meta_text;
 use crate::body::Body;
 use crate::call::Call;
 
@@ -31,7 +31,7 @@ impl Call {
             let key = self.key(&self.target.name);
             if self.hub.read(&self.instance, key.as_str()).await?.is_none() {
                 let mut object = object;
-                super::write::metadata(&mut object).insert("name".into(), self.target.name.clone().into());
+                super::metadata::metadata(&mut object).insert("name".into(), self.target.name.clone().into());
                 let stored = self.insert(object, dry_run).await?;
                 return self.object(201, &stored.entry, stored.revision);
             }

@@ -67,10 +67,13 @@ impl Call {
         let unset = revision.is_none_or(|revision| revision.0 == 0);
         let from_start = send_initial || (unset && !asked);
         let (after, initial) = if from_start {
-            if let Some(wanted) = revision.filter(|wanted| wanted.0 > 0) {
-                self.wait_for(wanted).await?;
-            }
-            let snapshot = self.hub.snapshot(&self.instance).await?;
+            let snapshot = match revision {
+                Some(wanted) => {
+                    self.wait_for(wanted).await?;
+                    self.hub.recent(&self.instance).await?
+                }
+                None => self.hub.snapshot(&self.instance).await?,
+            };
             let prefix = self.prefix();
             let entries = snapshot
                 .range(&prefix, None)

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use atoll_builtin::strategy;
 use atoll_meta::{FieldError, FieldPath, Object, Revision, Status, name};
-use atoll_patch::managed;
 use atoll_store::{Entry, Expect, Op, StoreError, Write};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
+use super::metadata::{grace_left, has_namespace_finalizers, keep_system_metadata, meta_text, metadata};
+use super::ownership::put_managed;
 use crate::admission::{Operation, Review};
 use crate::call::Call;
 use crate::instance::store_status;
@@ -31,19 +32,6 @@ enum Lost {
     Race,
     /// It cannot happen.
     Failed(Status),
-}
-
-/// The metadata map of an object, made if missing.
-pub fn metadata(object: &mut Value) -> &mut Map<String, Value> {
-    if !object["metadata"].is_object() {
-        object["metadata"] = json!({});
-    }
-    object["metadata"].as_object_mut().expect("just made an object")
-}
-
-/// A text field of an object's metadata.
-pub fn meta_text<'a>(object: &'a Value, field: &str) -> &'a str {
-    object["metadata"][field].as_str().unwrap_or_default()
 }
 
 impl Call {
@@ -107,66 +95,6 @@ impl Call {
         Status::already_exists(&self.kind.group, &self.kind.plural, meta_text(object, "name"))
     }
 
-    /// Removes what only the server may set, and checks what the client must not contradict.
-    fn prepare_metadata(&self, object: &mut Value) -> Result<(), Status> {
-        let namespace = self.target.namespace.clone();
-        let meta = metadata(object);
-        for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-            meta.remove(field);
-        }
-        match meta.remove("resourceVersion") {
-            None | Some(Value::Null) => {}
-            Some(Value::String(text)) if text.is_empty() || text == "0" => {}
-            Some(_) => {
-                return Err(Status::new(
-                    500,
-                    atoll_meta::Reason::Unknown,
-                    "resourceVersion should not be set on objects to be created",
-                ));
-            }
-        }
-        self.check_namespace(meta, &namespace)
-    }
-
-    /// The namespace in the body must be that of the URL.
-    pub fn check_namespace(&self, meta: &mut Map<String, Value>, namespace: &str) -> Result<(), Status> {
-        let given = meta.get("namespace").and_then(Value::as_str).unwrap_or_default();
-        if !self.kind.namespaced {
-            if !given.is_empty() && given != namespace {
-                meta.remove("namespace");
-            }
-            return Ok(());
-        }
-        if !given.is_empty() && given != namespace {
-            return Err(Status::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        meta.insert("namespace".into(), namespace.into());
-        Ok(())
-    }
-
-    /// Creating needs a living namespace; the returned check makes that part of the transaction.
-    async fn namespace_guard(&self, name: &str) -> Result<Vec<Write>, Status> {
-        if !self.kind.namespaced {
-            return Ok(Vec::new());
-        }
-        let namespace = &self.target.namespace;
-        let key = atoll_meta::Key::new("", "namespaces", "", namespace);
-        let Some(entry) = self.hub.read(&self.instance, key.as_str()).await? else {
-            return Err(Status::not_found("", "namespaces", namespace));
-        };
-        if entry.object.head.deleting {
-            let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-            return Err(Status::forbidden(&self.kind.group, &self.kind.plural, name, why).cause(
-                "NamespaceTerminating",
-                format!("namespace {namespace} is being terminated"),
-                "metadata.namespace",
-            ));
-        }
-        Ok(vec![Write { key, expect: Expect::At(entry.modified), op: Op::Check }])
-    }
-
     async fn finish_create(
         &self,
         object: &mut Value,
@@ -205,79 +133,6 @@ impl Call {
         self.store_form(object);
         writes.extend(self.admit_finally(&review, object).await?);
         Ok(())
-    }
-
-    fn validate_create(&self, object: &Value, now: &str) -> Vec<FieldError> {
-        let mut errors = strategy::validate_metadata(&object["metadata"], self.kind.name_rule(), self.kind.namespaced);
-        match self.kind.custom() {
-            None => errors.extend(strategy::validate_create(&self.strategy(now), object)),
-            Some(custom) => errors.extend(custom.validate(object, None)),
-        }
-        errors
-    }
-
-    /// Records which manager set which fields.
-    pub fn track(&self, live: Option<&Value>, object: &mut Value, sub: &str) -> Result<(), Status> {
-        let manager = self.manager()?;
-        let now = self.timestamp();
-        // Ownership is kept in the version of the request.
-        let api_version = self.kind.api_version();
-        let reset = self.reset_fields(sub);
-        let request = managed::Request {
-            manager: &manager,
-            api_version: &api_version,
-            subresource: sub,
-            now: &now,
-            schema: self.kind.typed(),
-            reset,
-            versions: &|_| true,
-        };
-        if self.kind.custom().is_some() {
-            // Metadata has a schema of its own and was looked at before.
-            let meta = object["metadata"].take();
-            let fits = request.fits(object);
-            object["metadata"] = meta;
-            if !fits {
-                metadata(object).remove("managedFields");
-                return Ok(());
-            }
-        }
-        if !self.kind.converts() && &*self.kind.kind != "Event" {
-            managed::update(&request, live, object);
-            return Ok(());
-        }
-        let live = live.map(|live| self.tracked_form(live));
-        let mut shown = self.tracked_form(object);
-        managed::update(&request, live.as_ref(), &mut shown);
-        let managed = shown["metadata"].get_mut("managedFields").map(Value::take);
-        put_managed(object, managed);
-        Ok(())
-    }
-
-    /// A stored tree in the version of the request, without what nobody set.
-    fn tracked_form(&self, tree: &Value) -> Value {
-        let mut tree = tree.clone(); // what is stored keeps its form
-        if self.kind.converts() {
-            tree = crate::convert::to(&self.kind, tree);
-        }
-        if let (Some(map), "Event") = (tree.as_object_mut(), &*self.kind.kind) {
-            let converted = self.kind.converts();
-            map.retain(|key, value| match value {
-                Value::Null => !converted && key != "eventTime",
-                Value::Object(inner) => !converted || !inner.is_empty(),
-                _ => true,
-            });
-        }
-        tree
-    }
-
-    /// Fields that cannot be owned through an endpoint, because it ignores them.
-    pub fn reset_fields(&self, sub: &str) -> &'static [&'static str] {
-        match sub {
-            "status" => &["spec"],
-            "" if self.kind.has_status() => &["status"],
-            _ => &[],
-        }
     }
 
     /// Changes an object: `make` computes the new tree (in the version of the request) from the old one
@@ -338,7 +193,7 @@ impl Call {
             new = crate::convert::from(&self.kind, new);
         }
         new["apiVersion"] = self.kind.storage_api_version().into();
-        self.check_preconditions(entry, &mut new)?;
+        self.check_preconditions(entry, &mut new).map_err(Lost::Failed)?;
         keep_system_metadata(&mut new, &old);
         let now = self.timestamp();
         // Bindings have no manager.
@@ -381,123 +236,6 @@ impl Call {
         }
     }
 
-    /// Stored custom objects may predate a default; readers and comparisons see it filled in.
-    fn default_custom(&self, old: &mut Value) {
-        if let Some(custom) = self.kind.custom() {
-            custom.default_stored(old);
-            custom.default(old);
-        }
-    }
-
-    fn check_preconditions(&self, entry: &Entry, new: &mut Value) -> Result<(), Lost> {
-        let given = meta_text(new, "uid");
-        let uid = &*entry.object.head.uid;
-        if !given.is_empty() && given != uid {
-            let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {uid}");
-            return Err(Lost::Failed(Status::conflict(&self.kind.group, &self.kind.plural, &self.target.name, why)));
-        }
-        let revision = meta_text(new, "resourceVersion");
-        if !revision.is_empty() && revision != "0" && Revision::parse(revision) != Some(entry.modified) {
-            if Revision::parse(revision).is_none() {
-                let why = format!("strconv.ParseUint: parsing {revision:?}: invalid syntax");
-                return Err(Lost::Failed(Status::new(500, atoll_meta::Reason::Unknown, why)));
-            }
-            return Err(Lost::Failed(self.modified()));
-        }
-        let meta = metadata(new);
-        let name = meta.get("name").and_then(Value::as_str).unwrap_or_default();
-        if name.is_empty() {
-            meta.insert("name".into(), self.target.name.clone().into());
-        } else if name != self.target.name {
-            return Err(Lost::Failed(Status::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                self.target.name
-            ))));
-        }
-        self.check_namespace(meta, &self.target.namespace).map_err(Lost::Failed)
-    }
-
-    fn prepare_change(&self, new: &mut Value, old: &Value, sub: &str, now: &str) {
-        match (self.kind.custom(), sub) {
-            (None, "status") => strategy::prepare_status(&self.strategy(now), new, old),
-            (None, "") => strategy::prepare_update(&self.strategy(now), new, old),
-            (None, "ephemeralcontainers") => strategy::prepare_ephemeral(new, old),
-            (None, "resize") => strategy::prepare_resize(new, old),
-            (None, _) => {}
-            (Some(_), "status") => {
-                let status = new.get("status").cloned();
-                let managed = new["metadata"].get("managedFields").cloned();
-                *new = old.clone();
-                put(new, "status", status);
-                if let Some(managed) = managed {
-                    metadata(new).insert("managedFields".into(), managed);
-                }
-            }
-            (Some(_), _) if self.kind.has_status() => put(new, "status", old.get("status").cloned()),
-            (Some(_), _) => {}
-        }
-    }
-
-    /// Brings a custom object into the form of the version it is stored in.
-    fn store_form(&self, object: &mut Value) {
-        if let Some(custom) = self.kind.custom() {
-            custom.default_stored(object);
-        }
-    }
-
-    fn count_generation(&self, new: &mut Value, old: &Value, sub: &str) {
-        if !self.kind.tracks_generation() || matches!(sub, "status" | "binding") {
-            return;
-        }
-        let has_status = self.kind.has_status() || self.kind.custom().is_none();
-        let skip = |key: &str| matches!(key, "metadata" | "apiVersion" | "kind") || (key == "status" && has_status);
-        let part = |tree: &Value| -> Vec<(String, Value)> {
-            let map = tree.as_object().into_iter().flatten();
-            map.filter(|(key, _)| !skip(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
-        };
-        let annotations_count = &*self.kind.kind == "Deployment" && self.kind.custom().is_none();
-        // What counts is what will be stored.
-        let stored = self.kind.custom().filter(|custom| custom.is_stored_elsewhere()).map(|custom| {
-            let mut stored = new.clone();
-            custom.default_stored(&mut stored);
-            stored
-        });
-        let changed = part(stored.as_ref().unwrap_or(new)) != part(old)
-            || (annotations_count && new["metadata"]["annotations"] != old["metadata"]["annotations"]);
-        if changed {
-            let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
-            metadata(new).insert("generation".into(), generation.into());
-        }
-    }
-
-    fn validate_change(&self, new: &Value, old: &Value, sub: &str, now: &str) -> Vec<FieldError> {
-        let mut errors = strategy::validate_metadata_update(&new["metadata"], &old["metadata"]);
-        // The original looks twice, and says so in the causes.
-        errors.extend(errors.clone());
-        match (self.kind.custom(), sub) {
-            (None, "status") => errors.extend(strategy::validate_status(&self.strategy(now), new, old)),
-            // A binding sets the one field that no other update may change.
-            (None, "binding") => {}
-            (None, "ephemeralcontainers") => errors.extend(strategy::validate_ephemeral(new, old)),
-            (None, "resize") => errors.extend(strategy::validate_resize(new, old)),
-            (None, _) => errors.extend(strategy::validate_update(&self.strategy(now), new, old)),
-            (Some(custom), "status") => errors.extend(custom.validate(new, Some(old)).into_iter().map(of_status)),
-            (Some(custom), _) => errors.extend(custom.validate(new, Some(old))),
-        }
-        errors
-    }
-
-    /// Finalizers of custom objects should say whose they are.
-    fn warn_of_finalizers(&self, object: &Value) {
-        if self.kind.custom().is_none() {
-            return;
-        }
-        let list = object["metadata"]["finalizers"].as_array().into_iter().flatten();
-        for name in list.filter_map(Value::as_str).filter(|name| !name.contains('/')) {
-            self.warn(format!("metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"));
-        }
-    }
-
     /// Describes the write to admission.
     pub fn review<'a>(
         &'a self,
@@ -530,63 +268,4 @@ pub(super) enum CommitError {
     Taken(usize, Option<Entry>),
     /// The store failed.
     Failed(Status),
-}
-
-/// A complaint about a status alone names fields from there.
-fn of_status(mut error: FieldError) -> FieldError {
-    if let Some(rest) = error.detail.strip_prefix("status.") {
-        error.detail = rest.to_owned();
-    }
-    error
-}
-
-/// Puts recorded ownership back after parts that rebuild an object.
-fn put_managed(object: &mut Value, managed: Option<Value>) {
-    if object["metadata"].get("managedFields") != managed.as_ref() {
-        put(&mut object["metadata"], "managedFields", managed);
-    }
-}
-
-fn put(tree: &mut Value, key: &str, value: Option<Value>) {
-    let Some(map) = tree.as_object_mut() else { return };
-    match value {
-        Some(value) => drop(map.insert(key.into(), value)),
-        None => drop(map.remove(key)),
-    }
-}
-
-/// Only the server changes these.
-fn keep_system_metadata(new: &mut Value, old: &Value) {
-    const KEPT: [&str; 7] = [
-        "resourceVersion",
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "generateName",
-    ];
-    let meta = metadata(new);
-    meta.remove("selfLink");
-    for field in KEPT {
-        match old["metadata"].get(field) {
-            Some(value) => drop(meta.insert(field.into(), value.clone())),
-            None => drop(meta.remove(field)),
-        }
-    }
-    if !meta.contains_key("managedFields")
-        && let Some(managed) = old["metadata"].get("managedFields")
-    {
-        meta.insert("managedFields".into(), managed.clone());
-    }
-}
-
-/// Seconds of grace an object being deleted still has.
-pub fn grace_left(object: &Value) -> i64 {
-    object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default()
-}
-
-/// Namespaces have finalizers of their own in their spec.
-pub fn has_namespace_finalizers(object: &Value) -> bool {
-    object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty())
 }

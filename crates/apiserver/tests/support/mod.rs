@@ -122,6 +122,13 @@ impl TestHub {
         self.call(who, "GET", path, Value::Null).await
     }
 
+    /// Begins a watch; its events are the body.
+    pub async fn watch(&self, path: &str) -> http::Response<atoll_apiserver::Body> {
+        let mut request = Request::get(path).body(Full::new(Bytes::new())).unwrap();
+        request.extensions_mut().insert(Identity::master("tester"));
+        ApiService::new(self.hub.clone()).oneshot(request).await.unwrap()
+    }
+
     pub async fn post(&self, who: &Who, path: &str, body: Value) -> Answer {
         self.call(who, "POST", path, body).await
     }

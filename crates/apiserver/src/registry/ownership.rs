@@ -1,0 +1,81 @@
+//! Who set which fields.
+
+use atoll_meta::Status;
+use atoll_patch::managed;
+use serde_json::Value;
+
+use super::metadata::{metadata, put};
+use crate::call::Call;
+
+impl Call {
+    /// Records which manager set which fields.
+    pub fn track(&self, live: Option<&Value>, object: &mut Value, sub: &str) -> Result<(), Status> {
+        let manager = self.manager()?;
+        let now = self.timestamp();
+        // Ownership is kept in the version of the request.
+        let api_version = self.kind.api_version();
+        let reset = self.reset_fields(sub);
+        let request = managed::Request {
+            manager: &manager,
+            api_version: &api_version,
+            subresource: sub,
+            now: &now,
+            schema: self.kind.typed(),
+            reset,
+            versions: &|_| true,
+        };
+        if self.kind.custom().is_some() {
+            // Metadata has a schema of its own and was looked at before.
+            let meta = object["metadata"].take();
+            let fits = request.fits(object);
+            object["metadata"] = meta;
+            if !fits {
+                metadata(object).remove("managedFields");
+                return Ok(());
+            }
+        }
+        if !self.kind.converts() && &*self.kind.kind != "Event" {
+            managed::update(&request, live, object);
+            return Ok(());
+        }
+        let live = live.map(|live| self.tracked_form(live));
+        let mut shown = self.tracked_form(object);
+        managed::update(&request, live.as_ref(), &mut shown);
+        let managed = shown["metadata"].get_mut("managedFields").map(Value::take);
+        put_managed(object, managed);
+        Ok(())
+    }
+
+    /// A stored tree in the version of the request, without what nobody set.
+    fn tracked_form(&self, tree: &Value) -> Value {
+        let mut tree = tree.clone(); // what is stored keeps its form
+        if self.kind.converts() {
+            tree = crate::convert::to(&self.kind, tree);
+        }
+        if let (Some(map), "Event") = (tree.as_object_mut(), &*self.kind.kind) {
+            let converted = self.kind.converts();
+            map.retain(|key, value| match value {
+                Value::Null => !converted && key != "eventTime",
+                Value::Object(inner) => !converted || !inner.is_empty(),
+                _ => true,
+            });
+        }
+        tree
+    }
+
+    /// Fields that cannot be owned through an endpoint, because it ignores them.
+    pub fn reset_fields(&self, sub: &str) -> &'static [&'static str] {
+        match sub {
+            "status" => &["spec"],
+            "" if self.kind.has_status() => &["status"],
+            _ => &[],
+        }
+    }
+}
+
+/// Puts recorded ownership back after parts that rebuild an object.
+pub(super) fn put_managed(object: &mut Value, managed: Option<Value>) {
+    if object["metadata"].get("managedFields") != managed.as_ref() {
+        put(&mut object["metadata"], "managedFields", managed);
+    }
+}

@@ -1,0 +1,109 @@
+//! What a kind makes of its objects: defaults, generation, checks.
+
+use atoll_builtin::strategy;
+use atoll_meta::FieldError;
+use serde_json::Value;
+
+use super::metadata::{metadata, put};
+use crate::call::Call;
+
+impl Call {
+    /// Finds what is wrong with a new object.
+    pub(super) fn validate_create(&self, object: &Value, now: &str) -> Vec<FieldError> {
+        let mut errors = strategy::validate_metadata(&object["metadata"], self.kind.name_rule(), self.kind.namespaced);
+        match self.kind.custom() {
+            None => errors.extend(strategy::validate_create(&self.strategy(now), object)),
+            Some(custom) => errors.extend(custom.validate(object, None)),
+        }
+        errors
+    }
+
+    /// Stored custom objects may predate a default; readers and comparisons see it filled in.
+    pub(super) fn default_custom(&self, old: &mut Value) {
+        if let Some(custom) = self.kind.custom() {
+            custom.default_stored(old);
+            custom.default(old);
+        }
+    }
+
+    /// Lets the kind keep what this endpoint cannot change.
+    pub(super) fn prepare_change(&self, new: &mut Value, old: &Value, sub: &str, now: &str) {
+        match (self.kind.custom(), sub) {
+            (None, "status") => strategy::prepare_status(&self.strategy(now), new, old),
+            (None, "") => strategy::prepare_update(&self.strategy(now), new, old),
+            (None, "ephemeralcontainers") => strategy::prepare_ephemeral(new, old),
+            (None, "resize") => strategy::prepare_resize(new, old),
+            (None, _) => {}
+            (Some(_), "status") => {
+                let status = new.get("status").cloned();
+                let managed = new["metadata"].get("managedFields").cloned();
+                *new = old.clone();
+                put(new, "status", status);
+                if let Some(managed) = managed {
+                    metadata(new).insert("managedFields".into(), managed);
+                }
+            }
+            (Some(_), _) if self.kind.has_status() => put(new, "status", old.get("status").cloned()),
+            (Some(_), _) => {}
+        }
+    }
+
+    /// Brings a custom object into the form of the version it is stored in.
+    pub(super) fn store_form(&self, object: &mut Value) {
+        if let Some(custom) = self.kind.custom() {
+            custom.default_stored(object);
+        }
+    }
+
+    /// Counts a change of what the object asks for.
+    pub(super) fn count_generation(&self, new: &mut Value, old: &Value, sub: &str) {
+        if !self.kind.tracks_generation() || matches!(sub, "status" | "binding") {
+            return;
+        }
+        let has_status = self.kind.has_status() || self.kind.custom().is_none();
+        let skip = |key: &str| matches!(key, "metadata" | "apiVersion" | "kind") || (key == "status" && has_status);
+        let part = |tree: &Value| -> Vec<(String, Value)> {
+            let map = tree.as_object().into_iter().flatten();
+            map.filter(|(key, _)| !skip(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        let annotations_count = &*self.kind.kind == "Deployment" && self.kind.custom().is_none();
+        // What counts is what will be stored.
+        let stored = self.kind.custom().filter(|custom| custom.is_stored_elsewhere()).map(|custom| {
+            let mut stored = new.clone();
+            custom.default_stored(&mut stored);
+            stored
+        });
+        let changed = part(stored.as_ref().unwrap_or(new)) != part(old)
+            || (annotations_count && new["metadata"]["annotations"] != old["metadata"]["annotations"]);
+        if changed {
+            let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
+            metadata(new).insert("generation".into(), generation.into());
+        }
+    }
+
+    /// Finds what is wrong with a changed object.
+    pub(super) fn validate_change(&self, new: &Value, old: &Value, sub: &str, now: &str) -> Vec<FieldError> {
+        let mut errors = strategy::validate_metadata_update(&new["metadata"], &old["metadata"]);
+        // The original looks twice, and says so in the causes.
+        errors.extend(errors.clone());
+        match (self.kind.custom(), sub) {
+            (None, "status") => errors.extend(strategy::validate_status(&self.strategy(now), new, old)),
+            // A binding sets the one field that no other update may change.
+            (None, "binding") => {}
+            (None, "ephemeralcontainers") => errors.extend(strategy::validate_ephemeral(new, old)),
+            (None, "resize") => errors.extend(strategy::validate_resize(new, old)),
+            (None, _) => errors.extend(strategy::validate_update(&self.strategy(now), new, old)),
+            (Some(custom), "status") => errors.extend(custom.validate(new, Some(old)).into_iter().map(of_status)),
+            (Some(custom), _) => errors.extend(custom.validate(new, Some(old))),
+        }
+        errors
+    }
+}
+
+/// A complaint about a status alone names fields from there.
+fn of_status(mut error: FieldError) -> FieldError {
+    if let Some(rest) = error.detail.strip_prefix("status.") {
+        error.detail = rest.to_owned();
+    }
+    error
+}
