@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::binding::Binding;
+use crate::customize::Customizations;
 use crate::discovery::Kinds;
 use crate::index::Index;
 use crate::keys::{BindingKey, PolicyKey, TemplateKey};
@@ -84,6 +85,8 @@ pub struct Core {
     pub options: Options,
     /// What resources mean.
     pub interpreter: Arc<ArcSwap<Interpreter>>,
+    /// Which customisations it has.
+    pub customizations: Customizations,
     /// Kinds the instance serves.
     pub kinds: Kinds,
     /// Propagation policies.
@@ -121,6 +124,7 @@ impl Core {
             instance,
             options,
             interpreter: Arc::default(),
+            customizations: Customizations::default(),
             policies: Policies::default(),
             overrides: Overrides::default(),
             templates: Templates::default(),

@@ -104,9 +104,9 @@ async fn bind(
         tracing::debug!(?key, missing, "waits for an override policy");
         return Ok(Some(SOON));
     }
+    let seen = tree["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     // A template without a claim that is younger than a lazy policy was made with it in mind.
-    let fresh = claim::read(&tree).is_none()
-        && policy.precedes(tree["metadata"]["resourceVersion"].as_str().unwrap_or_default());
+    let fresh = claim::read(&tree).is_none() && policy.precedes(&seen);
     if let Some(patch) = claim::patch(&tree, Some(&policy.claim())) {
         tree = core.instance.patch(&watched.info.gvr, key.in_namespace(), &key.name, "", Patch::Merge, &patch).await?;
         // Works are made from what the cache holds; without the claim they would be made twice.
@@ -122,6 +122,9 @@ async fn bind(
     }
     if let Some(other) = existing.as_ref().filter(|binding| binding.spec.resource.uid != tree["metadata"]["uid"]) {
         return replace(core, key, other, &tree).await;
+    }
+    if existing.is_none() {
+        core.customizations.ensure(core, &seen).await?;
     }
     let priority = priority(core, policy).await?;
     let meaning = match Meaning::of(&tree, &core.interpreter.load()) {
@@ -257,36 +260,4 @@ pub async fn remove_finalizer(
         Err(status) if status.code != 404 => Err(status),
         _ => Ok(()),
     }
-}
-
-/// The customisations of the interpreter changed: everything it says is asked again.
-pub async fn customized(core: Arc<Core>, _: ()) -> Again {
-    let list: Vec<Value> = core.informers().customizations.cache.list().iter().map(atoll_runtime::Item::tree).collect();
-    let (interpreter, errors) = core.interpreter.load().with_customizations(&list);
-    for (name, error) in errors {
-        let about = list.iter().find(|custom| custom["metadata"]["name"] == name.as_str());
-        if let Some(about) = about {
-            core.event(about, true, "InvalidCustomization", &error.to_string()).await;
-        }
-    }
-    core.interpreter.store(Arc::new(interpreter));
-    for watched in core.templates.all() {
-        for item in watched.cache().list() {
-            let key = watched.key(&item.object.head);
-            if core.binding(&key.binding()).is_some() {
-                core.queues.templates.add(key);
-            }
-        }
-    }
-    for member in core.members.list() {
-        for item in core.informers().works.cache.list_in(&atoll_api::names::execution_namespace(&member.name)) {
-            let name: Arc<str> = (*item.object.head.name).into();
-            member.handle(&name, None);
-            member.queue.add(name);
-        }
-    }
-    for key in core.binding_keys() {
-        core.queues.reports.add(key);
-    }
-    Ok(None)
 }

@@ -20,7 +20,8 @@ use crate::options::Options;
 use crate::overrides::OverridePolicy;
 use crate::policy::Policy;
 use crate::{
-    attach, clusters, dependencies, detector, failover, gvr, namespaces, rebalance, render, report, scheduler, unified,
+    attach, clusters, customize, dependencies, detector, failover, gvr, namespaces, rebalance, render, report,
+    scheduler, unified,
 };
 
 /// Changes of status are gathered for this long before they are told further up.
@@ -65,6 +66,9 @@ impl Fleet {
         // Nobody else sets it.
         let _ = core.informers.set(informers);
         follow_known(&core).await;
+        if customize::customized(core.clone(), ()).await.is_err() {
+            core.queues.customizations.add(());
+        }
         run(&core, &stop);
         let ended = core.clone();
         tokio::spawn(async move {
@@ -120,7 +124,7 @@ fn run(core: &Arc<Core>, stop: &CancellationToken) {
     serve!(reports, workers / 2 + 1, report::report);
     serve!(namespaces, 4, namespaces::spread);
     serve!(overrides, 1, render::override_changed);
-    serve!(customizations, 1, detector::customized);
+    serve!(customizations, 1, customize::customized);
     serve!(dependencies, workers / 4 + 1, dependencies::distribute);
     serve!(evictions, workers / 4 + 1, failover::look_after);
     serve!(rebalancers, 1, rebalance::rebalance);

@@ -19,6 +19,7 @@ pub mod claim;
 mod clusters;
 pub mod condition;
 pub mod core;
+pub mod customize;
 pub mod decision;
 mod dependencies;
 mod detector;

@@ -104,7 +104,7 @@ async fn scripts_that_loop_or_eat_memory_stop_only_themselves() {
         let scripts = json!({"replicaResource": {"luaScript": script}});
         world.instance.create(&customizations(), None, &customization("bad", target, scripts)).await.unwrap();
         world.instance.create(&gears(), NS, &gear(name, 1)).await.unwrap();
-        world.eventually("the failure is told", async || world.told("GetReplicasFailed").await).await;
+        world.eventually("the failure is told", async || world.told_about("GetReplicasFailed", name).await).await;
         world.instance.create(&deployments(), NS, &deployment(name, 1)).await.unwrap();
         world.in_member("m1", &deployments(), name, |_| true).await;
         assert!(world.member("m1").get_opt(&gears(), NS, name).await.unwrap().is_none());

@@ -5,7 +5,9 @@ mod support;
 
 use atoll_runtime::Patch;
 use serde_json::{Value, json};
-use support::{World, bindings, config_map, core, deployment, deployments, overrides, policies, policy, works};
+use support::{
+    World, bindings, clusters, config_map, core, deployment, deployments, overrides, policies, policy, works,
+};
 
 const NS: Option<&str> = Some("default");
 
@@ -242,10 +244,15 @@ async fn what_breaks_a_rule_is_refused_and_what_is_protected_stays() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_is_reached_through_the_instance_under_the_callers_name() {
-    let world = World::start(1).await;
+    let world = World::start_with_proxy(1).await;
     let path = "/apis/cluster.karmada.io/v1alpha1/clusters/m1/proxy/api/v1/namespaces";
     let list = world.instance.get_path(path).await.unwrap();
     assert!(list["items"].as_array().unwrap().iter().any(|namespace| namespace["metadata"]["name"] == "kube-system"));
+    // The member knows the caller by name, and judges by its own rules.
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let sub = "proxy/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let review = world.instance.create_sub(&clusters(), None, "m1", sub, &review).await.unwrap();
+    assert_eq!(review["status"]["userInfo"]["username"], "test");
     let absent =
         world.instance.get_path("/apis/cluster.karmada.io/v1alpha1/clusters/none/proxy/api").await.unwrap_err();
     assert_eq!(absent.code, 404);
@@ -253,7 +260,7 @@ async fn a_member_is_reached_through_the_instance_under_the_callers_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_way_of_a_template_can_be_told_and_moves_are_planned() {
-    let world = World::start(2).await;
+    let world = World::start_with_proxy(2).await;
     let absent = atoll_fleet::why::trace(&world.instance, "deployments", "default", "web").await.unwrap();
     assert!(absent.obstacle.as_deref().unwrap().contains("does not exist"));
     world.instance.create(&deployments(), NS, &deployment("web", 2)).await.unwrap();

@@ -130,6 +130,55 @@ impl World {
         world
     }
 
+    /// Like `start`, with all that callers need to reach the members through the instance.
+    pub async fn start_with_proxy(members: usize) -> Self {
+        let mut world = Self::new(members).await;
+        world.run(|_| {}).await;
+        world.allow_proxy().await;
+        for number in 1..=members {
+            let name = format!("m{number}");
+            let secret = world.impersonator(&name).await;
+            world.join(&name, json!({"spec": {"impersonatorSecretRef": secret}})).await;
+        }
+        for number in 1..=members {
+            let path = format!("/apis/cluster.karmada.io/v1alpha1/clusters/m{number}/proxy/version");
+            let reached = async || world.instance.get_path(&path).await.is_ok();
+            world.eventually("the caller may be named in the member", reached).await;
+        }
+        world
+    }
+
+    /// The caller of all stories may use the proxy.
+    async fn allow_proxy(&self) {
+        let rbac = |plural: &str| Gvr::new("rbac.authorization.k8s.io", "v1", plural);
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "callers"},
+            "rules": [{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"], "verbs": ["*"]}]});
+        self.instance.create(&rbac("clusterroles"), None, &role).await.unwrap();
+        let subjects = json!([{"kind": "User", "name": "test", "apiGroup": "rbac.authorization.k8s.io"},
+            {"kind": "Group", "name": "system:masters", "apiGroup": "rbac.authorization.k8s.io"}]);
+        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "callers"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "callers"}, "subjects": subjects});
+        self.instance.create(&rbac("clusterrolebindings"), None, &binding).await.unwrap();
+    }
+
+    /// Makes the account that may only impersonate, and keeps its token in the instance; where that is.
+    async fn impersonator(&self, member: &str) -> Value {
+        let (endpoint, namespace, account) = (self.member(member), Some("karmada-cluster"), "karmada-impersonator");
+        let home = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-cluster"}});
+        endpoint.ensure(&core("namespaces"), None, &home).await.unwrap();
+        let object = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": "karmada-cluster"}});
+        endpoint.create(&core("serviceaccounts"), namespace, &object).await.unwrap();
+        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+        let answer =
+            endpoint.create_sub(&core("serviceaccounts"), namespace, account, "token", &request).await.unwrap();
+        let name = format!("{member}-impersonator");
+        self.instance.ensure(&core("namespaces"), None, &home).await.unwrap();
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "karmada-cluster"},
+            "stringData": {"token": answer["status"]["token"]}});
+        self.instance.create(&core("secrets"), namespace, &secret).await.unwrap();
+        json!({"namespace": "karmada-cluster", "name": name})
+    }
+
     /// Starts the controllers.
     pub async fn run(&mut self, adjust: impl FnOnce(&mut Options)) {
         let named = self.members.iter().map(|member| {
@@ -205,13 +254,19 @@ impl World {
         events.iter().any(|event| event["reason"] == reason)
     }
 
+    /// Whether an event with this reason was told of an object of this name.
+    pub async fn told_about(&self, reason: &str, name: &str) -> bool {
+        let events = self.instance.list(&core("events"), None, "").await.unwrap().items;
+        events.iter().any(|event| event["reason"] == reason && event["involvedObject"]["name"] == name)
+    }
+
     pub fn member(&self, name: &str) -> &Endpoint {
         self.members.iter().find(|member| member.name() == name).unwrap()
     }
 
     /// Waits until something holds; fails with its name after a while.
     pub async fn eventually(&self, what: &str, mut check: impl AsyncFnMut() -> bool) {
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
         while !check().await {
             if tokio::time::Instant::now() > deadline {
                 for binding in self.instance.list(&bindings(), None, "").await.unwrap().items {
