@@ -76,7 +76,7 @@ fn kubeconfig() -> String {
     "kubeconfig".to_owned()
 }
 
-/// What an instance may use of the hub; missing is no limit.
+/// What an instance may use of the hub. Left out: a million objects, 8 GiB, 20,000 watches, requests at any pace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceLimits {

@@ -39,6 +39,7 @@ mod request;
 mod respond;
 mod server;
 mod service;
+mod serving;
 mod subresource;
 mod table;
 
@@ -60,3 +61,4 @@ pub use request::{Place, RequestInfo, Target, Verb};
 pub use respond::{failure, json, response};
 pub use server::{Line, PeerCertificates, Server, ServerError};
 pub use service::{ApiService, handle};
+pub use serving::Serving;

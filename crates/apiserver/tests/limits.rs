@@ -3,14 +3,18 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use atoll_apiserver::{ApiService, Identity, Limits};
+use atoll_background::Background;
 use atoll_store::FeedItem;
 use bytes::Bytes;
 use http::Request;
 use serde_json::{Value, json};
 use support::{TestHub, Who};
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 const A: &str = "/instances/a/api/v1/namespaces/default/configmaps";
@@ -199,4 +203,74 @@ async fn thousands_of_instances_are_found_by_name_and_number() {
     }
     hub.hub.drop_instance("i7").await.unwrap();
     assert!(hub.hub.instance_by_id(made[7].id).is_none() && hub.hub.instance("i7").is_none());
+}
+
+/// The series of the metrics, without their values.
+async fn series(hub: &TestHub) -> BTreeSet<String> {
+    let text = hub.get(&Who::Master, "/metrics").await.text;
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect()
+}
+
+/// Waits until the newest of some instances have what namespaces have, and nothing is left to do.
+async fn settled(hub: &TestHub, background: &Background) {
+    for instance in hub.hub.instances() {
+        let key = "configmaps./kube-node-lease/kube-root-ca.crt";
+        while hub.hub.read(&instance, key).await.unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    while background.waiting() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// What users do in an instance, to built-in kinds, kinds of their own and kinds that do not exist.
+async fn use_it(hub: &TestHub, name: &str) {
+    let base = format!("/instances/{name}");
+    let maps = format!("{base}/api/v1/namespaces/default/configmaps");
+    hub.post(&Who::Master, &maps, map("m", 1)).await.expect(201);
+    hub.post(&Who::Master, &maps, map("m", 1)).await.expect(409);
+    hub.get(&Who::User("jane"), &maps).await.expect(403);
+    let group = format!("{name}.example.com");
+    let definition = json!({"metadata": {"name": format!("things.{group}")}, "spec": {
+        "group": group, "scope": "Cluster", "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
+        "versions": [{"name": "v1", "served": true, "storage": true,
+                      "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    let definitions = format!("{base}/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
+    hub.post(&Who::Master, &definitions, definition).await.expect(201);
+    let things = format!("{base}/apis/{group}/v1/things");
+    let thing = json!({"apiVersion": format!("{group}/v1"), "kind": "Thing", "metadata": {"name": "t"}});
+    hub.post(&Who::Master, &things, thing).await.expect(201);
+    hub.get(&Who::Master, &format!("{base}/apis/{group}/v1/no-{name}")).await.expect(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_series_of_metrics_do_not_grow_with_instances() {
+    let hub = TestHub::new().await;
+    let stop = CancellationToken::new();
+    let background = Background::start(hub.hub.clone(), "authority", stop.clone());
+    hub.instance("first").await;
+    use_it(&hub, "first").await;
+    settled(&hub, &background).await;
+    series(&hub).await; // the first look makes the series of looking
+    let before = series(&hub).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for lane in 0..4 {
+        let hub = hub.hub.clone();
+        tasks.spawn(async move {
+            for number in 0..50 {
+                hub.create_instance(&format!("i{lane}-{number}")).await.unwrap();
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    for number in 0..20 {
+        use_it(&hub, &format!("i0-{number}")).await;
+    }
+    settled(&hub, &background).await;
+    assert_eq!(series(&hub).await, before);
+    stop.cancel();
 }

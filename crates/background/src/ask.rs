@@ -6,7 +6,7 @@ use atoll_meta::InstanceId;
 use atoll_store::Event;
 
 use crate::task::Task;
-use crate::{bootstrap, event, token};
+use crate::{approve, bootstrap, event, token};
 
 /// What is to be done because of a change, and how much later.
 pub fn asks(id: InstanceId, change: &Event) -> Vec<(Task, Duration)> {
@@ -49,7 +49,13 @@ pub fn asks(id: InstanceId, change: &Event) -> Vec<(Task, Duration)> {
         "jobs.batch" if !gone && contains(&entry.object.body, b"\"ttlSecondsAfterFinished\"") => {
             vec![now(Task::ExpireJob(id, change.key.clone()))]
         }
-        "certificatesigningrequests.certificates.k8s.io" if !gone => vec![now(Task::ExpireRequest(id, name()))],
+        "certificatesigningrequests.certificates.k8s.io" if !gone => {
+            let mut tasks = vec![now(Task::ExpireRequest(id, name()))];
+            if contains(&entry.object.body, approve::SIGNER.as_bytes()) {
+                tasks.push(now(Task::ApproveRequest(id, name())));
+            }
+            tasks
+        }
         _ => Vec::new(),
     }
 }

@@ -18,8 +18,8 @@ const PREFIX: &str = "bootstrap-token-";
 const SIGNATURE: &str = "jws-kubeconfig-";
 const INFO: &str = "cluster-info";
 const PUBLIC: &str = "kube-public";
-/// What lets everybody read the map, and only that.
-const READER: &str = "system:cluster-info";
+/// What lets everybody read the map, and only that; the name kubeadm gives it.
+const READER: &str = "kubeadm:bootstrap-signer-clusterinfo";
 
 /// Whether this can be a bootstrap token.
 pub fn is_token(head: &Head) -> bool {
@@ -123,17 +123,27 @@ fn joiners_config(hands: &Hands) -> Result<String, Status> {
     serde_json::to_string_pretty(&config).map_err(Status::internal)
 }
 
-/// Joiners have no identity yet: everybody may read this one map.
+/// Joiners have no identity yet: everybody may read this one map. As with kubeadm this happens when the map is
+/// made and never again, so that whoever takes the right away keeps it away.
 async fn publish(hands: &Hands) -> Result<(), Status> {
     let group = "rbac.authorization.k8s.io";
     let meta = json!({"name": READER, "namespace": PUBLIC});
     let role = json!({"kind": "Role", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": meta,
         "rules": [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [INFO], "verbs": ["get"]}]});
-    settled(hands.endpoint.create(&Gvr::new(group, "v1", "roles"), Some(PUBLIC), &role).await)?;
+    put(hands, "roles", &role).await?;
     let binding = json!({"kind": "RoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": meta,
         "roleRef": {"apiGroup": group, "kind": "Role", "name": READER},
         "subjects": [{"apiGroup": group, "kind": "User", "name": "system:anonymous"}]});
-    settled(hands.endpoint.create(&Gvr::new(group, "v1", "rolebindings"), Some(PUBLIC), &binding).await)
+    put(hands, "rolebindings", &binding).await
+}
+
+/// Creates it, or makes it what it must be: nobody prepares a wider role of that name for everybody.
+async fn put(hands: &Hands, resource: &str, object: &Value) -> Result<(), Status> {
+    let gvr = Gvr::new("rbac.authorization.k8s.io", "v1", resource);
+    match hands.endpoint.create(&gvr, Some(PUBLIC), object).await {
+        Err(status) if status.code == 409 => hands.endpoint.update(&gvr, Some(PUBLIC), READER, object).await.map(drop),
+        result => result.map(drop),
+    }
 }
 
 /// Somebody else made it: fine.

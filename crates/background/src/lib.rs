@@ -11,6 +11,7 @@
 //! ```
 
 mod account;
+mod approve;
 mod ask;
 mod bootstrap;
 mod collect;

@@ -16,7 +16,7 @@ use crate::hands::Hands;
 use crate::owners::Owners;
 use crate::quotas::Quotas;
 use crate::task::Task;
-use crate::{account, ask, bootstrap, collect, definition, event, job, namespace, request, token};
+use crate::{account, approve, ask, bootstrap, collect, definition, event, job, namespace, request, token};
 
 const WORKERS: usize = 8;
 /// Several deletions in a row are counted together.
@@ -188,6 +188,7 @@ impl Background {
             Task::ExpireToken(_, name) => bootstrap::expire(&hands, &name).await,
             Task::ExpireEvents(_) => event::expire(&hands).await,
             Task::ExpireJob(_, key) => job::expire(&hands, &key).await,
+            Task::ApproveRequest(_, name) => approve::approve(&hands, &name).await,
             Task::ExpireRequest(_, name) => request::expire(&hands, &name).await,
         }
     }

@@ -27,6 +27,8 @@ pub enum Task {
     ExpireEvents(InstanceId),
     /// Delete a finished job when it is over.
     ExpireJob(InstanceId, Key),
+    /// Grant a kubelet its certificate.
+    ApproveRequest(InstanceId, String),
     /// Delete a certificate signing request when it is over.
     ExpireRequest(InstanceId, String),
 }
@@ -46,6 +48,7 @@ impl Task {
             | Self::ExpireToken(id, _)
             | Self::ExpireEvents(id)
             | Self::ExpireJob(id, _)
+            | Self::ApproveRequest(id, _)
             | Self::ExpireRequest(id, _) => *id,
         }
     }
@@ -63,7 +66,7 @@ impl Task {
             Self::ExpireToken(..) => "token-cleaner",
             Self::ExpireEvents(..) => "event-expiry",
             Self::ExpireJob(..) => "ttl-after-finished-controller",
-            Self::ExpireRequest(..) => "certificate-controller",
+            Self::ApproveRequest(..) | Self::ExpireRequest(..) => "certificate-controller",
         }
     }
 }

@@ -83,11 +83,25 @@ async fn bootstrap_tokens_sign_the_map_for_joiners_until_they_end() {
     let bench = Bench::new().await;
     let (secrets, maps) = ("/v1/secrets@kube-system", "/v1/configmaps@kube-public");
     assert!(!bench.has(maps, "cluster-info").await, "nobody is to join");
+    // A wider role somebody prepared is not handed to everybody.
+    let roles = "rbac.authorization.k8s.io/v1/roles@kube-public";
+    let wide = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]);
+    let reader = "kubeadm:bootstrap-signer-clusterinfo";
+    bench.create(roles, json!({"kind": "Role", "metadata": {"name": reader}, "rules": wide})).await;
     bench.create(secrets, bootstrap("aaaaaa", &bench.in_seconds(600))).await;
     bench.create(secrets, bootstrap("bbbbbb", &bench.in_seconds(7200))).await;
     bench.idle().await;
+    let exactly = json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["cluster-info"],
+                          "verbs": ["get"]}]);
+    assert_eq!(bench.find(roles, reader).await.unwrap()["rules"], exactly);
     let anybody = reach(&bench.hub, "root", Identity::anonymous());
     let get = async || anybody.get(&Gvr::new("", "v1", "configmaps"), Some("kube-public"), "cluster-info").await;
+    let denied = async |name: &str| {
+        let answer = anybody.get(&Gvr::new("", "v1", "configmaps"), Some("kube-public"), name).await;
+        assert_eq!(answer.unwrap_err().code, 403, "{name}");
+    };
+    denied("kube-root-ca.crt").await;
+    denied("").await;
     let data = get().await.unwrap()["data"].take();
     let config = data["kubeconfig"].as_str().unwrap();
     assert!(config.contains("certificate-authority-data") && config.contains("https://127.0.0.1"), "{config}");
@@ -104,6 +118,12 @@ async fn bootstrap_tokens_sign_the_map_for_joiners_until_they_end() {
     assert!(!bench.has(secrets, "bootstrap-token-aaaaaa").await && bench.has(secrets, "bootstrap-token-bbbbbb").await);
     let data = get().await.unwrap()["data"].take();
     assert!(data.get("jws-kubeconfig-aaaaaa").is_none() && data.get("jws-kubeconfig-bbbbbb").is_some(), "{data}");
+    // Whoever takes the right away keeps it away.
+    bench.delete("rbac.authorization.k8s.io/v1/rolebindings@kube-public", reader, "Background").await;
+    bench.create(secrets, bootstrap("cccccc", &bench.in_seconds(7200))).await;
+    bench.idle().await;
+    assert!(bench.find(maps, "cluster-info").await.unwrap()["data"]["jws-kubeconfig-cccccc"].is_string());
+    assert_eq!(get().await.unwrap_err().code, 403);
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,3 +185,86 @@ async fn what_is_deleted_is_no_longer_charged() {
 }
 
 const REQUEST: &str = include_str!("support/request.pem");
+
+const REQUESTS: &str = "certificates.k8s.io/v1/certificatesigningrequests";
+
+/// Asks for a certificate as a user of some groups; gives the name of the request.
+async fn ask(bench: &Bench, user: &str, groups: &[&str], spec: Value) -> String {
+    let groups = groups.iter().map(|group| (*group).to_owned()).chain(["system:authenticated".to_owned()]).collect();
+    let who = Identity { user: user.to_owned(), groups, ..Identity::default() };
+    let request = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+                         "metadata": {"generateName": "csr-"}, "spec": spec});
+    let gvr = Gvr::new("certificates.k8s.io", "v1", "certificatesigningrequests");
+    let made = reach(&bench.hub, "root", who).create(&gvr, None, &request).await.unwrap();
+    made["metadata"]["name"].as_str().unwrap().to_owned()
+}
+
+/// What a kubelet asks for.
+fn wish(node: &str, organization: &str, signer: &str, host: Option<&str>, usages: &[&str]) -> Value {
+    let mut params =
+        rcgen::CertificateParams::new(host.map(ToOwned::to_owned).into_iter().collect::<Vec<_>>()).unwrap();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(rcgen::DnType::OrganizationName, organization);
+    params.distinguished_name.push(rcgen::DnType::CommonName, format!("system:node:{node}"));
+    let pem = params.serialize_request(&rcgen::KeyPair::generate().unwrap()).unwrap().pem().unwrap();
+    json!({"request": STANDARD.encode(pem), "signerName": format!("kubernetes.io/{signer}"), "usages": usages})
+}
+
+/// The reason of the answer a request got, and whether it was signed.
+async fn answer(bench: &Bench, name: &str) -> (Option<String>, bool) {
+    let request = bench.find(REQUESTS, name).await.unwrap();
+    let message = request["status"]["conditions"][0]["message"].as_str().map(ToOwned::to_owned);
+    (message, request["status"]["certificate"].is_string())
+}
+
+#[tokio::test(start_paused = true)]
+async fn kubelets_get_client_certificates_by_their_rights_and_serving_certificates_from_people() {
+    let bench = Bench::new().await;
+    let (tokens, nodes) = ("system:bootstrappers:kubeadm:default-node-token", "system:nodes");
+    let bind = async |role: &str, group: &str| {
+        let api = "rbac.authorization.k8s.io";
+        let binding = json!({"kind": "ClusterRoleBinding", "metadata": {"generateName": "b-"},
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": role},
+            "subjects": [{"apiGroup": api, "kind": "Group", "name": group}]});
+        bench.create("rbac.authorization.k8s.io/v1/clusterrolebindings", binding).await;
+    };
+    bind("system:node-bootstrapper", tokens).await;
+    bind("system:node-bootstrapper", nodes).await;
+    let client = ["digital signature", "client auth"];
+    let kubelet = |node: &str| wish(node, nodes, "kube-apiserver-client-kubelet", None, &client);
+    let token =
+        async |spec: Value| ask(&bench, "system:bootstrap:abcdef", &["system:bootstrappers", tokens], spec).await;
+    let early = token(kubelet("n1")).await;
+    bench.pass(200).await;
+    assert_eq!(answer(&bench, &early).await, (None, false), "the right is missing");
+
+    bind("system:certificates.k8s.io:certificatesigningrequests:nodeclient", tokens).await;
+    bind("system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", nodes).await;
+    let first = "Auto approving kubelet client certificate after SubjectAccessReview.";
+    let late = token(kubelet("n2")).await;
+    bench.pass(61).await;
+    for name in [&early, &late] {
+        assert_eq!(answer(&bench, name).await, (Some(first.to_owned()), true));
+    }
+    let own = ask(&bench, "system:node:n1", &[nodes], kubelet("n1")).await;
+    bench.idle().await;
+    let renewal = "Auto approving self kubelet client certificate after SubjectAccessReview.";
+    assert_eq!(answer(&bench, &own).await, (Some(renewal.to_owned()), true));
+
+    let server = ["digital signature", "server auth"];
+    let signer = "kube-apiserver-client-kubelet";
+    let mut refused = vec![ask(&bench, "system:node:n1", &[nodes], kubelet("n2")).await];
+    for spec in [
+        wish("n3", nodes, "kubelet-serving", Some("n3"), &server),
+        wish("n3", "system:masters", signer, None, &client),
+        wish("n3", nodes, signer, Some("n3"), &client),
+        wish("n3", nodes, signer, None, &["digital signature", "client auth", "server auth"]),
+        wish("n3", nodes, "kube-apiserver-client", None, &client),
+    ] {
+        refused.push(token(spec).await);
+    }
+    bench.pass(200).await;
+    for (at, name) in refused.iter().enumerate() {
+        assert_eq!(answer(&bench, name).await, (None, false), "request {at} waits for a person");
+    }
+}

@@ -18,7 +18,7 @@ use crate::{PkiError, Validity, serve};
 /// Who holds a client certificate.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Identity {
-    /// User name: the common name.
+    /// User name: the common name, the last if there are several.
     pub user: String,
     /// Groups: the organizations.
     pub groups: Vec<String>,
@@ -32,7 +32,8 @@ impl Identity {
     /// Reads a certificate without trusting it.
     pub fn read(der: &[u8]) -> Result<Self, PkiError> {
         let (_, parsed) = X509Certificate::from_der(der).map_err(|_| PkiError::malformed("certificate"))?;
-        let user = attributes(parsed.subject(), true).into_iter().next().filter(|user| !user.is_empty());
+        // The last one counts, as it does when a request is judged: else a second name would pass unseen.
+        let user = attributes(parsed.subject(), true).pop().filter(|user| !user.is_empty());
         let mut fingerprint = String::with_capacity(64);
         for byte in digest::digest(&digest::SHA256, der).as_ref() {
             // Writing to a string cannot fail.

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{PemPair, PkiError, secret};
+use crate::{PemPair, PkiError, needs_renewal, secret, validity_of};
 
 /// A kubeconfig file; what is not understood is kept.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -118,6 +119,25 @@ impl fmt::Debug for Auth {
             Self::Token(_) => "Token(…)",
             Self::Certificate(_) => "Certificate(…)",
         })
+    }
+}
+
+impl Auth {
+    /// Whether it is a certificate that is to be replaced. One that cannot be read is, too.
+    pub fn is_old(&self, now: Timestamp) -> bool {
+        match self {
+            Self::None | Self::Token(_) => false,
+            Self::Certificate(pair) => validity_of(&pair.cert)
+                .map_or(true, |validity| needs_renewal(validity.not_before, validity.not_after, now)),
+        }
+    }
+
+    /// Whether it is a certificate that nobody accepts any more.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        match self {
+            Self::None | Self::Token(_) => false,
+            Self::Certificate(pair) => validity_of(&pair.cert).map_or(true, |validity| validity.not_after <= now),
+        }
     }
 }
 

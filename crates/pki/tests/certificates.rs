@@ -182,3 +182,21 @@ fn callers_are_identified_by_the_authority_of_the_name_they_asked_for() {
     assert!(call(Some(&member), "hub.test").is_err());
     assert!(call(None, "hub.test").unwrap().is_none());
 }
+
+#[test]
+fn of_several_common_names_the_one_that_was_judged_counts() {
+    let ca = Ca::generate("test", now()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+    params.distinguished_name.push(DnType::CustomDnType(vec![2, 5, 4, 3]), "system:kube-controller-manager");
+    params.distinguished_name.push(DnType::CommonName, "system:node:n1");
+    let pem = params.serialize_request(&key).unwrap().pem().unwrap();
+    let judged = Request::parse(&pem).unwrap().common_name;
+    let usages = ["digital signature", "client auth"].map(str::to_owned);
+    let cert = ca.sign_csr(&pem, &Signer::ApiserverClientKubelet, &usages, Validity::days(now(), 1)).unwrap();
+    let der = CertificateDer::from_pem_slice(cert.as_bytes()).unwrap();
+    let shown = CaBundle::from_pem(&ca.cert_pem()).unwrap().identify(&[der], now()).unwrap().user;
+    assert_eq!((judged.as_str(), shown.as_str()), ("system:node:n1", "system:node:n1"));
+}

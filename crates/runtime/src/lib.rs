@@ -18,4 +18,4 @@ pub use endpoint::{Endpoint, List, Patch, WatchEvent, WatchStream, collect};
 pub use informer::{Change, Informer, Selection};
 pub use leader::{Leadership, lead};
 pub use queue::{Queue, Ticket, work};
-pub use transport::{BodyStream, RemoteTransport, ServiceTransport, Transport};
+pub use transport::{BodyStream, RemoteTransport, ReplaceableTransport, ServiceTransport, Transport};

@@ -1,12 +1,14 @@
 //! How requests reach a Kubernetes API: over HTTPS, or inside the process.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use atoll_meta::Status;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
+use parking_lot::RwLock;
 
 /// The body of an answer as it arrives.
 pub type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes, std::io::Error>> + Send>>;
@@ -47,6 +49,32 @@ impl Transport for RemoteTransport {
 
     fn remote(&self) -> Option<&kube::Client> {
         Some(&self.client)
+    }
+}
+
+/// Over another transport, which can be replaced: what is under way goes on over the old one, and every new
+/// request takes the new one.
+pub struct ReplaceableTransport {
+    present: RwLock<Arc<dyn Transport>>,
+}
+
+impl ReplaceableTransport {
+    /// Begins with a transport.
+    pub fn new(first: Arc<dyn Transport>) -> Self {
+        Self { present: RwLock::new(first) }
+    }
+
+    /// Takes another one from now on.
+    pub fn replace(&self, next: Arc<dyn Transport>) {
+        *self.present.write() = next;
+    }
+}
+
+#[async_trait::async_trait]
+impl Transport for ReplaceableTransport {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
+        let present = self.present.read().clone();
+        present.send(request).await
     }
 }
 

@@ -5,9 +5,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use atoll_fleet::JoinOptions;
 use atoll_meta::{Gvr, Status};
+use atoll_pki::Kubeconfig;
 use atoll_runtime::{Endpoint, Patch, WatchEvent};
 use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::Parts;
 use super::instances::{self, LEASES, NODES};
@@ -25,6 +28,8 @@ pub const HINTS: &str = "
 const FLEET: &str = "fleet";
 /// The computing cluster.
 const COMPUTE: &str = "compute";
+/// How often the age of the lenders' certificates is looked at.
+const LOOK: Duration = Duration::from_secs(3600);
 /// Regions the members are in, in turn.
 const REGIONS: [&str; 3] = ["east", "west", "north"];
 
@@ -46,10 +51,30 @@ pub async fn ensure(parts: &Parts, members: usize, nodes: usize) -> anyhow::Resu
     }
     well(parts, members).await?;
     policy(parts).await?;
-    for name in names.iter().take(2) {
-        lend(parts, name).await?;
+    for name in lenders(members) {
+        lend(parts, &name).await?;
     }
     Ok(())
+}
+
+/// The members that lend nodes.
+fn lenders(members: usize) -> impl Iterator<Item = String> {
+    (1..=members.min(2)).map(|number| format!("member{number}"))
+}
+
+/// Keeps the credentials of the lenders fresh, until `stop`.
+pub async fn keep(parts: Parts, members: usize, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        for name in lenders(members) {
+            if let Err(error) = credentials(&parts, &name).await {
+                tracing::warn!(%error, "the credentials of {name} were not renewed");
+            }
+        }
+    }
 }
 
 async fn instance(root: &Endpoint, name: &str, annotations: Value) -> anyhow::Result<()> {
@@ -157,19 +182,8 @@ async fn policy(parts: &Parts) -> anyhow::Result<()> {
 
 /// Lends half of a member's nodes to the computing cluster.
 async fn lend(parts: &Parts, name: &str) -> anyhow::Result<()> {
+    credentials(parts, name).await?;
     let compute = parts.endpoint(COMPUTE, "atoll-demo");
-    let Some(worker) = parts.hub.instance(name) else { anyhow::bail!("member {name} does not exist") };
-    let credentials = parts.hub.credentials(&worker).await?;
-    let config = credentials.kubeconfig(
-        "atoll:lessor",
-        &["system:masters".to_owned()],
-        jiff::SignedDuration::from_hours(24 * 365),
-    )?;
-    let secret = json!({
-        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("{name}-kubeconfig"), "namespace": "kube-system"},
-        "data": {"kubeconfig": base64::engine::general_purpose::STANDARD.encode(config.to_yaml()?)},
-    });
-    credentials_of_lessor(&compute, &format!("{name}-kubeconfig"), &config, &secret).await?;
     let binding = json!({
         "apiVersion": "cloud.tencent.com/v1beta1", "kind": "ClusterBinding", "metadata": {"name": name},
         "spec": {"clusterID": name, "mountNamespace": "leased",
@@ -187,25 +201,37 @@ async fn lend(parts: &Parts, name: &str) -> anyhow::Result<()> {
     made(way.create(&Gvr::new("cloud.tencent.com", "v1beta1", "resourceleasingpolicies"), None, &policy).await)
 }
 
-/// Keeps the kubeconfig of a lessor, anew when the hub was started on another port than before.
-async fn credentials_of_lessor(
-    compute: &Endpoint,
-    name: &str,
-    config: &atoll_pki::Kubeconfig,
-    secret: &Value,
-) -> anyhow::Result<()> {
-    let secrets = Gvr::new("", "v1", "secrets");
-    let Some(known) = compute.get_opt(&secrets, Some("kube-system"), name).await? else {
-        return made(compute.create(&secrets, Some("kube-system"), secret).await);
-    };
-    let encoded = known["data"]["kubeconfig"].as_str().unwrap_or_default();
-    let text = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap_or_default();
-    let server = |config: &atoll_pki::Kubeconfig| config.access(None).map(|access| access.server).ok();
-    let before = atoll_pki::Kubeconfig::parse(&String::from_utf8_lossy(&text)).ok().and_then(|config| server(&config));
-    if before != server(config) {
-        compute.patch(&secrets, Some("kube-system"), name, "", Patch::Merge, &json!({"data": secret["data"]})).await?;
+/// Keeps the kubeconfig of a lender: anew when the hub was started on another port than before, or when
+/// the certificate is old.
+async fn credentials(parts: &Parts, name: &str) -> anyhow::Result<()> {
+    let Some(worker) = parts.hub.instance(name) else { anyhow::bail!("member {name} does not exist") };
+    let (compute, secrets) = (parts.endpoint(COMPUTE, "atoll-demo"), Gvr::new("", "v1", "secrets"));
+    let secret_name = format!("{name}-kubeconfig");
+    let known = compute.get_opt(&secrets, Some("kube-system"), &secret_name).await?;
+    let encoded = known.as_ref().and_then(|secret| secret["data"]["kubeconfig"].as_str()).unwrap_or_default();
+    let url = parts.hub.url(&worker);
+    if known.is_some() && !is_stale(encoded, &url, parts.hub.now()) {
+        return Ok(());
     }
-    Ok(())
+    let credentials = parts.hub.credentials(&worker).await?;
+    let masters = ["system:masters".to_owned()];
+    let config = credentials.kubeconfig("atoll:lessor", &masters, jiff::SignedDuration::from_hours(24 * 365))?;
+    let data = json!({"kubeconfig": STANDARD.encode(config.to_yaml()?)});
+    if known.is_some() {
+        let patch = json!({"data": data});
+        compute.patch(&secrets, Some("kube-system"), &secret_name, "", Patch::Merge, &patch).await?;
+        return Ok(());
+    }
+    let secret = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": secret_name, "namespace": "kube-system"}, "data": data});
+    made(compute.create(&secrets, Some("kube-system"), &secret).await)
+}
+
+/// Whether a kept kubeconfig leads elsewhere, or its certificate needs to be renewed.
+fn is_stale(encoded: &str, url: &str, now: jiff::Timestamp) -> bool {
+    let text = STANDARD.decode(encoded).unwrap_or_default();
+    let access = Kubeconfig::parse(&String::from_utf8_lossy(&text)).and_then(|config| config.access(None));
+    access.map_or(true, |access| access.server != url || access.auth.is_old(now))
 }
 
 /// What is already there was made by an earlier start.

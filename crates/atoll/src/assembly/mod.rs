@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use atoll_apiserver::auth::Keys;
-use atoll_apiserver::{Hub, Identity, Options, Server};
-use atoll_pki::{San, ServerCerts, Validity};
+use atoll_apiserver::{Hub, Identity, Options, Server, Serving};
+use atoll_pki::{San, ServerCerts};
 use tokio_util::sync::CancellationToken;
 
 pub use faults::FAULTS;
@@ -47,9 +47,6 @@ pub struct Settings {
     pub domain: String,
 }
 
-/// Days a serving certificate lasts; it is renewed long before.
-const SERVING_DAYS: u32 = 90;
-
 /// Runs a hub until `stop`.
 pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
     let started = std::time::Instant::now();
@@ -69,9 +66,9 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     let options = Options { advertise: Some(address), domain: settings.domain, ..Options::default() };
     let hub = Hub::open(engine, keys, Arc::new(jiff::Timestamp::now), options).await?;
     hub.set_url(&format!("https://{address}"));
-    serve_with_own_certificate(&hub, &certs, address)?;
+    let names = server_names(address, hub.domain()).iter().map(|name| San::new(name)).collect();
+    tokio::spawn(Serving::start(&hub, certs, names)?.keep(stop.clone()));
     side.run(&hub);
-    tokio::spawn(renew(hub.clone(), certs, address, stop.clone()));
     let _running = files::Running::note(&settings.data_dir)?;
     let choice = match (&settings.store, std::env::var("ATOLL_INDEX")) {
         (_, Ok(url)) if !url.is_empty() => atoll_index::Choice::Postgres(url),
@@ -85,6 +82,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     let serving = tokio::spawn(server.run(entry::Entry::new(&parts), stop.clone()));
     if let Some((members, nodes)) = settings.demo {
         demo::ensure(&parts, members, nodes).await?;
+        tokio::spawn(demo::keep(parts.clone(), members, stop.clone()));
     }
     files::kubeconfig(&settings.data_dir, &hub, &token)?;
     eprintln!("atoll is ready at https://{address} after {} ms", started.elapsed().as_millis());
@@ -97,27 +95,6 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     hub.shutdown.cancel();
     let _ = serving.await;
     Ok(())
-}
-
-fn serve_with_own_certificate(hub: &Hub, certs: &ServerCerts, address: SocketAddr) -> anyhow::Result<()> {
-    let names: Vec<San> = server_names(address, hub.domain()).iter().map(|name| San::new(name)).collect();
-    let validity = Validity::days(hub.now(), SERVING_DAYS);
-    certs.set(None, &hub.keys().own().serving.issue_server(&names, validity)?)?;
-    Ok(())
-}
-
-/// Issues a new serving certificate well before the old one ends.
-async fn renew(hub: Arc<Hub>, certs: Arc<ServerCerts>, address: SocketAddr, stop: CancellationToken) {
-    let pause = std::time::Duration::from_secs(u64::from(SERVING_DAYS) * 86_400 / 3);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
-        }
-        if let Err(error) = serve_with_own_certificate(&hub, &certs, address) {
-            tracing::error!(%error, "serving certificate not renewed");
-        }
-    }
 }
 
 fn server_names(listen: SocketAddr, domain: &str) -> Vec<String> {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use atoll_fleet::enroll::Identity;
 use atoll_fleet::enroll::ask::{self, Invitation};
-use atoll_fleet::{Agent as Running, AgentOptions};
+use atoll_fleet::{Agent as Running, AgentOptions, Clock};
 use atoll_meta::Gvr;
-use atoll_pki::{Access as Identity, Auth, BootstrapToken, Kubeconfig};
+use atoll_pki::{Access as Way, BootstrapToken, Kubeconfig};
 use atoll_runtime::Endpoint;
 use clap::Args;
 use serde_json::json;
@@ -18,7 +19,7 @@ use super::access::{Access, block_on, told};
 use super::output;
 
 /// How often the age of the certificate is looked at.
-const LOOK: Duration = Duration::from_secs(300);
+const LOOK: Duration = Duration::from_secs(60);
 /// How long to wait for a certificate.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -97,24 +98,33 @@ impl Agent {
     async fn serve(&self, stop: &CancellationToken) -> anyhow::Result<()> {
         let member = self.member().await?;
         let path = self.data_dir.join(format!("{}.kubeconfig", self.name));
-        let mut identity = self.identity(&path).await?;
+        let clock: Clock = Arc::new(jiff::Timestamp::now);
+        let way = self.way(&path, clock()).await?;
+        let mut identity = Identity::new(&self.name, way, clock.clone()).await.map_err(told)?;
+        let options = AgentOptions {
+            instance: identity.endpoint(),
+            member,
+            name: self.name.clone(),
+            spec: json!({"provider": self.provider, "region": self.region, "zones": self.zones}),
+            clock,
+            workers: 16,
+            probe_interval: Duration::from_secs(self.probe_seconds.max(1)),
+            probe_threshold: Duration::from_secs(30),
+        };
+        let _running = Running::start(options, stop.clone()).await.map_err(told)?;
+        eprintln!("agent of {} runs", self.name);
         loop {
-            let turn = stop.child_token();
-            let options = AgentOptions {
-                instance: ask::endpoint(&identity, "atoll-agent").await.map_err(told)?,
-                member: member.clone(),
-                name: self.name.clone(),
-                spec: json!({"provider": self.provider, "region": self.region, "zones": self.zones}),
-                clock: Arc::new(jiff::Timestamp::now),
-                workers: 16,
-                probe_interval: Duration::from_secs(self.probe_seconds.max(1)),
-                probe_threshold: Duration::from_secs(30),
-            };
-            let running = Running::start(options, turn.clone()).await.map_err(told)?;
-            eprintln!("agent of {} runs", self.name);
-            identity = self.renewed(identity, &path).await?;
-            turn.cancel();
-            drop(running);
+            tokio::time::sleep(LOOK).await;
+            match identity.renew(PATIENCE).await {
+                Ok(Some(fresh)) if self.hub_kubeconfig.is_none() => {
+                    // The new one is in use all the same; the next start would ask with the old one.
+                    if let Err(error) = keep(&path, fresh) {
+                        tracing::error!(%error, "the new certificate could not be kept");
+                    }
+                }
+                Ok(_) => {}
+                Err(status) => tracing::warn!(%status, "certificate not renewed"),
+            }
         }
     }
 
@@ -132,12 +142,15 @@ impl Agent {
     }
 
     /// Who the agent is: as it was last time, as a kubeconfig says, or with a new certificate for a token.
-    async fn identity(&self, path: &Path) -> anyhow::Result<Identity> {
+    async fn way(&self, path: &Path, now: jiff::Timestamp) -> anyhow::Result<Way> {
         if let Some(given) = &self.hub_kubeconfig {
             return Ok(Kubeconfig::read(given)?.access(None)?);
         }
         if path.exists() {
-            return Ok(Kubeconfig::read(path)?.access(None)?);
+            let kept = Kubeconfig::read(path)?.access(None)?;
+            if !kept.auth.is_over(now) || self.token.is_none() {
+                return Ok(kept);
+            }
         }
         let (Some(hub), Some(token)) = (&self.hub, &self.token) else {
             anyhow::bail!("no certificate in {}: give --hub and --token for the first start", path.display());
@@ -145,40 +158,19 @@ impl Agent {
         let token = BootstrapToken::parse(token).context("a token looks like abcdef.0123456789abcdef")?;
         let invitation = Invitation { server: hub.clone(), token, ca_hash: self.ca_hash.clone() };
         let invited = ask::discover(&invitation).await.map_err(told)?;
-        let identity = ask::certificate(&invited, &self.name, PATIENCE).await.map_err(told)?;
-        keep(path, &identity)?;
-        Ok(identity)
-    }
-
-    /// Waits until the certificate must be renewed, and renews it.
-    async fn renewed(&self, identity: Identity, path: &Path) -> anyhow::Result<Identity> {
-        loop {
-            tokio::time::sleep(LOOK).await;
-            let Auth::Certificate(pair) = &identity.auth else { continue };
-            let validity = atoll_pki::validity_of(&pair.cert)?;
-            if !atoll_pki::needs_renewal(validity.not_before, validity.not_after, jiff::Timestamp::now()) {
-                continue;
-            }
-            match ask::certificate(&identity, &self.name, PATIENCE).await {
-                Ok(fresh) => {
-                    if self.hub_kubeconfig.is_none() {
-                        keep(path, &fresh)?;
-                    }
-                    return Ok(fresh);
-                }
-                Err(status) => tracing::warn!(%status, "certificate not renewed"),
-            }
-        }
+        let way = ask::certificate(&invited, &self.name, PATIENCE).await.map_err(told)?;
+        keep(path, &way)?;
+        Ok(way)
     }
 }
 
-/// Writes an identity so that only its owner reads it.
-fn keep(path: &Path, identity: &Identity) -> anyhow::Result<()> {
+/// Writes a way and its credentials so that only its owner reads it.
+fn keep(path: &Path, way: &Way) -> anyhow::Result<()> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     }
     let mut config = Kubeconfig::new();
-    config.add("hub", identity);
+    config.add("hub", way);
     config.set_current("hub");
     config.write(path)?;
     Ok(())

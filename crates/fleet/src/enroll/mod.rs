@@ -5,6 +5,7 @@
 //! ```
 
 pub mod ask;
+mod identity;
 mod info;
 mod judge;
 pub mod rights;
@@ -17,6 +18,7 @@ use atoll_runtime::{Cache, Change, Endpoint, Informer, Patch, Queue, Selection, 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+pub use self::identity::Identity;
 use self::judge::Judgement;
 use crate::gvr;
 use crate::options::Clock;
