@@ -1,9 +1,12 @@
 //! The objects an informer has seen: shared bytes and heads, indexed by key and owner.
 
+mod pack;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use atoll_meta::{Object, Revision};
+use pack::{Packed, Packer};
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -46,10 +49,40 @@ pub fn key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
+/// Fewer objects than these are not worth packing.
+const MANY: usize = 256;
+
+enum Entry {
+    Whole(Item),
+    Packed(Packed),
+}
+
+impl Entry {
+    fn item(&self) -> Item {
+        match self {
+            Self::Whole(item) => item.clone(),
+            Self::Packed(packed) => packed.item(),
+        }
+    }
+}
+
 #[derive(Default)]
 struct Inner {
-    items: BTreeMap<String, Item>,
+    items: BTreeMap<String, Entry>,
     owned: HashMap<Box<str>, HashSet<String>>,
+    packing: Option<Packing>,
+}
+
+/// Which objects may be packed next.
+#[derive(Default)]
+struct Packing {
+    /// Changed since the last look.
+    touched: HashSet<String>,
+    /// Unchanged since the look before.
+    resting: HashSet<String>,
+    /// What objects are packed with, and how many there were when it was made.
+    dictionary: Arc<[u8]>,
+    learnt: usize,
 }
 
 /// What an informer knows. Cheap to clone; readers share it.
@@ -66,12 +99,12 @@ impl Cache {
 
     /// One object by `namespace/name`.
     pub fn get_key(&self, key: &str) -> Option<Item> {
-        self.inner.read().items.get(key).cloned()
+        self.inner.read().items.get(key).map(Entry::item)
     }
 
     /// All objects, sorted by key.
     pub fn list(&self) -> Vec<Item> {
-        self.inner.read().items.values().cloned().collect()
+        self.inner.read().items.values().map(Entry::item).collect()
     }
 
     /// All objects of a namespace.
@@ -82,7 +115,7 @@ impl Cache {
             .items
             .range(prefix.clone()..)
             .take_while(|(key, _)| key.starts_with(&prefix))
-            .map(|(_, item)| item.clone())
+            .map(|(_, entry)| entry.item())
             .collect()
     }
 
@@ -90,7 +123,7 @@ impl Cache {
     pub fn owned_by(&self, uid: &str) -> Vec<Item> {
         let inner = self.inner.read();
         let keys = inner.owned.get(uid).into_iter().flatten();
-        keys.filter_map(|key| inner.items.get(key).cloned()).collect()
+        keys.filter_map(|key| inner.items.get(key).map(Entry::item)).collect()
     }
 
     /// Number of objects.
@@ -105,16 +138,7 @@ impl Cache {
 
     /// Puts an object and returns the one it replaces.
     pub fn put(&self, item: Item) -> Option<Item> {
-        let mut inner = self.inner.write();
-        let key = item.key();
-        let old = inner.items.insert(key.clone(), item.clone());
-        if let Some(old) = &old {
-            inner.unown(&key, old);
-        }
-        for owner in &item.object.head.owners {
-            inner.owned.entry(owner.uid.clone()).or_default().insert(key.clone());
-        }
-        old
+        self.inner.write().replace(&item.key(), item)
     }
 
     /// Puts an object that a write has just answered with, unless a later state is known; the
@@ -124,32 +148,110 @@ impl Cache {
         let mut inner = self.inner.write();
         let key = item.key();
         // An object that is gone by now must not come back.
-        let Some(old) = inner.items.get(&key).cloned() else { return };
+        let Some(old) = inner.items.get(&key).map(Entry::item) else { return };
         if number(&old) >= number(&item) {
             return;
         }
-        inner.items.insert(key.clone(), item.clone());
-        inner.unown(&key, &old);
-        for owner in &item.object.head.owners {
-            inner.owned.entry(owner.uid.clone()).or_default().insert(key.clone());
-        }
+        inner.replace(&key, item);
     }
 
     /// Removes an object.
     pub fn remove(&self, key: &str) -> Option<Item> {
         let mut inner = self.inner.write();
-        let old = inner.items.remove(key)?;
+        let old = inner.items.remove(key)?.item();
         inner.unown(key, &old);
         Some(old)
+    }
+
+    /// Removes an object unless it changed since it was read.
+    pub fn remove_same(&self, read: &Item) {
+        let (key, mut inner) = (read.key(), self.inner.write());
+        if inner.items.get(&key).is_some_and(|entry| entry.item().revision == read.revision) {
+            inner.items.remove(&key);
+            inner.unown(&key, read);
+        }
     }
 
     /// All keys.
     pub fn keys(&self) -> Vec<String> {
         self.inner.read().items.keys().cloned().collect()
     }
+
+    /// One whose objects are packed by [`Cache::rest`].
+    pub(crate) fn packing() -> Self {
+        let inner = Inner { packing: Some(Packing::default()), ..Inner::default() };
+        Self { inner: Arc::new(RwLock::new(inner)) }
+    }
+
+    /// Packs what has not changed since this was called last; reading it unpacks a copy.
+    pub(crate) async fn rest(&self) {
+        let keys = self.inner.write().resting();
+        for some in keys.chunks(32) {
+            self.pack(some);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Packs some objects, without holding others up meanwhile.
+    fn pack(&self, keys: &[String]) {
+        let mut items = Vec::with_capacity(keys.len());
+        let dictionary = {
+            let mut inner = self.inner.write();
+            items.extend(keys.iter().filter_map(|key| match inner.items.get(key)? {
+                Entry::Whole(item) => Some(item.clone()),
+                Entry::Packed(_) => None,
+            }));
+            inner.dictionary(&items)
+        };
+        let mut packer = Packer::new(dictionary);
+        for item in items {
+            let Some(packed) = packer.pack(&item) else { continue };
+            let mut inner = self.inner.write();
+            if let Some(Entry::Whole(now)) = inner.items.get(&item.key())
+                && Arc::ptr_eq(&now.object, &item.object)
+            {
+                inner.items.insert(item.key(), Entry::Packed(packed));
+            }
+        }
+    }
 }
 
 impl Inner {
+    /// Puts an object in the place of the one it replaces.
+    fn replace(&mut self, key: &str, item: Item) -> Option<Item> {
+        let old = self.items.insert(key.to_owned(), Entry::Whole(item.clone())).map(|old| old.item());
+        if let Some(old) = &old {
+            self.unown(key, old);
+        }
+        for owner in &item.object.head.owners {
+            self.owned.entry(owner.uid.clone()).or_default().insert(key.to_owned());
+        }
+        if let Some(packing) = &mut self.packing {
+            packing.touched.insert(key.to_owned());
+        }
+        old
+    }
+
+    /// The keys of what has not changed since this was called last.
+    fn resting(&mut self) -> Vec<String> {
+        let count = self.items.len();
+        let Some(packing) = self.packing.as_mut().filter(|_| count >= MANY) else { return Vec::new() };
+        let touched = std::mem::take(&mut packing.touched);
+        let resting = std::mem::replace(&mut packing.resting, touched);
+        resting.into_iter().filter(|key| !packing.resting.contains(key)).collect()
+    }
+
+    /// The dictionary for some objects: the present one, until there are twice as many objects as when it was made.
+    fn dictionary(&mut self, items: &[Item]) -> Arc<[u8]> {
+        let count = self.items.len();
+        let Some(packing) = &mut self.packing else { return Arc::default() };
+        if packing.dictionary.is_empty() || count >= packing.learnt * 2 {
+            packing.dictionary = pack::dictionary(items);
+            packing.learnt = count;
+        }
+        packing.dictionary.clone()
+    }
+
     fn unown(&mut self, key: &str, item: &Item) {
         for owner in &item.object.head.owners {
             if let Some(keys) = self.owned.get_mut(&owner.uid) {
@@ -159,5 +261,74 @@ impl Inner {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    fn pod(index: usize, revision: usize) -> Item {
+        let tree = json!({
+            "kind": "Pod", "apiVersion": "v1",
+            "metadata": {"name": format!("p{index}"), "namespace": "n", "uid": format!("uid-{index}"), "resourceVersion": revision.to_string(),
+                "labels": {"app": "web"}, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "owner"}]},
+            "spec": {"containers": [{"name": "c", "image": "registry.example/web:1", "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}]},
+            "status": {"phase": "Running", "podIP": format!("10.0.0.{index}"), "conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        Item::of(&tree).unwrap()
+    }
+
+    fn packed(cache: &Cache) -> usize {
+        let whole = |entry: &&Entry| matches!(entry, Entry::Packed(packed) if packed.len() < 200);
+        cache.inner.read().items.values().filter(whole).count()
+    }
+
+    #[tokio::test]
+    async fn what_rests_is_packed_and_read_as_it_was() {
+        let cache = Cache::packing();
+        for index in 0..MANY {
+            cache.put(pod(index, index + 1));
+        }
+        cache.rest().await;
+        assert_eq!(packed(&cache), 0, "everything is new");
+        cache.put(pod(7, 1000));
+        cache.rest().await;
+        assert_eq!(packed(&cache), MANY - 1, "all but the one that changed");
+        for index in 0..MANY {
+            let revision = if index == 7 { 1000 } else { index + 1 };
+            let item = cache.get("n", &format!("p{index}")).unwrap();
+            assert_eq!(item.tree(), pod(index, revision).tree());
+            assert_eq!(item.object.head.label("app"), Some("web"));
+        }
+        assert_eq!(cache.owned_by("owner").len(), MANY);
+        let old = cache.put(pod(3, 2000)).unwrap();
+        assert_eq!(old.tree(), pod(3, 4).tree(), "the one it replaces");
+        assert_eq!(cache.remove("n/p5").unwrap().tree(), pod(5, 6).tree());
+        assert_eq!((cache.owned_by("owner").len(), cache.list().len()), (MANY - 1, MANY - 1));
+    }
+
+    #[tokio::test]
+    async fn few_objects_are_left_as_they_are() {
+        let cache = Cache::packing();
+        cache.put(pod(1, 1));
+        for _ in 0..3 {
+            cache.rest().await;
+        }
+        assert_eq!(packed(&cache), 0);
+    }
+
+    #[test]
+    fn an_object_that_changed_since_it_was_read_is_not_removed() {
+        let cache = Cache::default();
+        cache.put(pod(1, 1));
+        let read = cache.get("n", "p1").unwrap();
+        cache.put(pod(1, 2));
+        cache.remove_same(&read);
+        assert_eq!(cache.len(), 1);
+        cache.remove_same(&cache.get("n", "p1").unwrap());
+        assert!(cache.is_empty() && cache.owned_by("owner").is_empty());
     }
 }
