@@ -407,7 +407,8 @@ impl<'a> Job<'a> {
             }
         }
         let open = self.status["uncountedTerminatedPods"].as_object().is_some_and(|map| !map.is_empty());
-        if active > 0 || terminating > 0 || open {
+        // The end is told when every pod is counted and let go, not with the last count.
+        if active > 0 || terminating > 0 || open || !plan.release.is_empty() {
             return;
         }
         if let Some((reason, message)) = self.target("FailureTarget") {

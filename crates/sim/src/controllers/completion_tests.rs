@@ -85,6 +85,9 @@ fn every_index_runs_until_it_succeeded() {
     let plan = run(&job(spec.clone(), json!({})), one);
     assert_eq!(plan.create, [Some(2)]);
     assert_eq!((&plan.status["completedIndexes"], &plan.status["succeeded"]), (&json!("0"), &json!(1)));
+    let held_back = vec![held("a").label(INDEX, "2").phase("Succeeded")];
+    let last = run(&job(spec.clone(), json!({"completedIndexes": "0-1"})), held_back);
+    assert_eq!(conditions(&last), ["SuccessCriteriaMet"]);
     let done = run(&job(spec, json!({"completedIndexes": "0-2"})), vec![]);
     assert_eq!(conditions(&done), ["SuccessCriteriaMet", "Complete"]);
 }

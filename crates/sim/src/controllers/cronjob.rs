@@ -41,7 +41,7 @@ fn key(job: &Value) -> (String, String) {
 
 /// Decides what a CronJob needs.
 pub fn decide(cron: &Value, jobs: &[Value], now: Timestamp) -> Plan {
-    let mut plan = Plan { status: status(cron, jobs), ..Plan::default() };
+    let mut plan = Plan { status: status(cron, jobs), events: completed(cron, jobs), ..Plan::default() };
     plan.delete = old_jobs(cron, jobs);
     if !cron["metadata"]["deletionTimestamp"].is_null() || cron["spec"]["suspend"] == true {
         return plan;
@@ -97,6 +97,18 @@ fn due(cron: &Value, schedule: &Schedule, now: Timestamp, plan: &mut Plan) -> Op
         return None;
     }
     Some(due)
+}
+
+/// Jobs that were still active at the last look are told as completed.
+fn completed(cron: &Value, jobs: &[Value]) -> Vec<(&'static str, &'static str, String)> {
+    let known: Vec<&Value> = cron["status"]["active"].as_array().into_iter().flatten().map(|one| &one["uid"]).collect();
+    let ended = jobs.iter().filter(|job| is_finished(job) && known.contains(&&job["metadata"]["uid"]));
+    let told = ended.map(|job| {
+        let well = condition::is_true(&job["status"]["conditions"], "Complete");
+        let how = if well { "Complete" } else { "Failed" };
+        ("Normal", "SawCompletedJob", format!("Saw completed job: {}, condition: {how}", text(job, "name")))
+    });
+    told.collect()
 }
 
 fn status(cron: &Value, jobs: &[Value]) -> Value {
@@ -234,6 +246,16 @@ mod tests {
         assert!(decide(&cron(json!({"concurrencyPolicy": "Forbid"})), &running, now).start.is_none());
         let plan = decide(&cron(json!({"concurrencyPolicy": "Replace"})), &running, now);
         assert_eq!((plan.start.is_some(), plan.delete.len()), (true, 1));
+    }
+
+    #[test]
+    fn a_job_that_ended_is_told_once() {
+        let mut known = cron(json!({}));
+        known["status"]["active"] = json!([{"uid": "x"}]);
+        let plan = decide(&known, &[job_of("x", Some("Failed"))], at("2026-01-01T00:01:00Z"));
+        assert_eq!(plan.events, [("Normal", "SawCompletedJob", "Saw completed job: x, condition: Failed".to_owned())]);
+        assert_eq!(plan.status.get("active"), None);
+        assert_eq!(decide(&cron(json!({})), &[job_of("x", Some("Failed"))], at("2026-01-01T00:01:00Z")).events, []);
     }
 
     #[test]

@@ -112,7 +112,7 @@ async fn tell_creation(world: &World, parent: &Value, pod: &Value, result: &Resu
         Ok(_) if !world.spec.verbose_events => {}
         Ok(written) => {
             let message = match (numbered, written.name()) {
-                (true, name) => format!("create Pod {name} in StatefulSet {own} successful"),
+                (true, name) => format!("Create Pod {name} in StatefulSet {own} successful"),
                 (false, name) => format!("Created pod: {name}"),
             };
             tell(world, parent, "Normal", "SuccessfulCreate", &message).await;
@@ -121,7 +121,7 @@ async fn tell_creation(world: &World, parent: &Value, pod: &Value, result: &Resu
         Err(status) => {
             let message = if numbered {
                 let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-                format!("create Pod {name} in StatefulSet {own} failed error: {status}")
+                format!("Create Pod {name} in StatefulSet {own} failed error: {status}")
             } else {
                 format!("Error creating: {status}")
             };
@@ -179,7 +179,7 @@ pub async fn delete_pods(world: &World, work: &Work, parent: &Value, pods: &[(St
 async fn tell_deletion(world: &World, parent: &Value, name: &str) {
     let own = parent["metadata"]["name"].as_str().unwrap_or_default();
     let message = if parent["kind"] == "StatefulSet" {
-        format!("delete Pod {name} in StatefulSet {own} successful")
+        format!("Delete Pod {name} in StatefulSet {own} successful")
     } else {
         format!("Deleted pod: {name}")
     };

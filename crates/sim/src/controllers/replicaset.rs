@@ -36,6 +36,10 @@ pub fn decide(set: &Value, pods: &[Arc<Pod>], now: Timestamp) -> Plan {
     let wanted = usize::try_from(set["spec"]["replicas"].as_i64().unwrap_or(1)).unwrap_or_default();
     let active: Vec<&Arc<Pod>> = pods.iter().filter(|pod| pod.is_active()).collect();
     let mut plan = Plan { status: status(set, &active, now), ..Plan::default() };
+    if set["kind"] != Kind::ReplicationController.name() {
+        let going = pods.iter().filter(|pod| pod.head().deleting && !pod.is_finished());
+        plan.status["terminatingReplicas"] = going.count().into();
+    }
     plan.again = next_available(set, &active, now);
     if !set["metadata"]["deletionTimestamp"].is_null() {
         return plan;
@@ -181,7 +185,7 @@ mod tests {
         assert_eq!((plan.create, plan.delete.len()), (2, 0));
         let plan = decide(&set(0), &pods, now());
         assert_eq!((plan.create, plan.delete.len()), (0, 2));
-        assert_eq!(plan.status["replicas"], 2);
+        assert_eq!((&plan.status["replicas"], &plan.status["terminatingReplicas"]), (&json!(2), &json!(1)));
         assert_eq!(plan.status["readyReplicas"], 2);
         assert_eq!(plan.status["observedGeneration"], 2);
     }

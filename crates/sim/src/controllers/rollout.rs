@@ -69,7 +69,11 @@ pub fn decide(deployment: &Value, sets: &[Value], now: Timestamp) -> Plan {
     if !deployment["metadata"]["deletionTimestamp"].is_null() {
         return rollout.finish(false);
     }
-    status::judge_pause(&mut rollout);
+    if status::judge_pause(&mut rollout) {
+        let mut status = deployment["status"].clone();
+        status["conditions"] = rollout.conditions;
+        return Plan { status, ..Plan::default() };
+    }
     let paused = deployment["spec"]["paused"] == true;
     if paused || rollout.is_scaling() {
         rollout.sync_new(false);

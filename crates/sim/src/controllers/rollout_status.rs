@@ -11,6 +11,7 @@ use crate::time;
 const PROGRESSING: &str = "Progressing";
 const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 const COMPLETE: &str = "NewReplicaSetAvailable";
+const RESUMED: &str = "DeploymentResumed";
 
 /// The counters of the status, without conditions.
 pub(super) fn counts(rollout: &Rollout<'_>) -> Value {
@@ -29,6 +30,11 @@ pub(super) fn counts(rollout: &Rollout<'_>) -> Value {
     for (field, count) in fields.into_iter().filter(|(_, count)| *count > 0) {
         status[field] = count.into();
     }
+    // A set that has not said yet how many of its pods go leaves the sum unknown.
+    let going: Option<Vec<i64>> = rollout.all().map(|set| set["status"]["terminatingReplicas"].as_i64()).collect();
+    if let Some(going) = going {
+        status["terminatingReplicas"] = going.iter().sum::<i64>().into();
+    }
     if let Some(count) = rollout.deployment["status"].get("collisionCount") {
         status["collisionCount"] = count.clone();
     }
@@ -44,24 +50,26 @@ fn say(rollout: &mut Rollout<'_>, kind: &str, status: &str, reason: &str, messag
     condition::set(&mut rollout.conditions, Says { kind, status, reason, message }, Stamps::Update, &now);
 }
 
-/// A pause and its end are told.
-pub(super) fn judge_pause(rollout: &mut Rollout<'_>) {
+/// A pause and its end are told; returns whether it ended just now, which is told before anything is done.
+pub(super) fn judge_pause(rollout: &mut Rollout<'_>) -> bool {
     if has_deadline(rollout).is_none() {
-        return;
+        return false;
     }
     let reason = condition::get(&rollout.conditions, PROGRESSING)
         .and_then(|c| c["reason"].as_str())
         .unwrap_or_default()
         .to_owned();
     if reason == TIMED_OUT {
-        return;
+        return false;
     }
     let paused = rollout.deployment["spec"]["paused"] == true;
     if paused && reason != "DeploymentPaused" {
         say(rollout, PROGRESSING, "Unknown", "DeploymentPaused", "Deployment is paused");
     } else if !paused && reason == "DeploymentPaused" {
-        say(rollout, PROGRESSING, "Unknown", "DeploymentResumed", "Deployment is resumed");
+        say(rollout, PROGRESSING, "Unknown", RESUMED, "Deployment is resumed");
+        return true;
     }
+    false
 }
 
 /// The set of the template was there already.
@@ -71,9 +79,10 @@ pub(super) fn found(rollout: &mut Rollout<'_>, set: &str) {
     }
 }
 
-/// The set of the template was made.
+/// The set of the template was made. After a pause the original does not say so.
 pub(super) fn created(rollout: &mut Rollout<'_>, set: &str) {
-    if has_deadline(rollout).is_some() {
+    let resumed = condition::get(&rollout.conditions, PROGRESSING).is_some_and(|said| said["reason"] == RESUMED);
+    if has_deadline(rollout).is_some() && !resumed {
         say(rollout, PROGRESSING, "True", "NewReplicaSetCreated", &format!("Created new replica set {set:?}"));
     }
 }

@@ -125,6 +125,20 @@ fn a_paused_rollout_only_scales() {
 }
 
 #[test]
+fn the_end_of_a_pause_is_told_before_anything_is_done() {
+    let mut resumed = deployment(json!({}));
+    resumed["status"] = json!({"observedGeneration": 0, "conditions": [
+        {"type": "Progressing", "status": "Unknown", "reason": "DeploymentPaused"}]});
+    let told = run(&resumed, &[set("1", "old", 10, 10)]);
+    assert_eq!((reason(&told, "Progressing").as_str(), told.acts.len()), ("DeploymentResumed", 0));
+    assert_eq!(told.status["observedGeneration"], 0, "or it would look done");
+    resumed["status"] = told.status;
+    let plan = run(&resumed, &[set("1", "old", 10, 10)]);
+    assert!(made(&plan).is_some());
+    assert_eq!(reason(&plan, "Progressing"), "DeploymentResumed");
+}
+
+#[test]
 fn a_template_that_comes_back_finds_its_set() {
     let plan = run(&deployment(json!({})), &[set("1", "new", 0, 0), set("2", "old", 10, 10)]);
     assert_eq!(made(&plan), None);

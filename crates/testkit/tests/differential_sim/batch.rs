@@ -56,8 +56,10 @@ pub async fn job(side: Side) -> Vec<String> {
     seen.push(format!("suspended: {}", status(&waits)));
     side.merge(&gvr, "later", json!({"spec": {"suspend": false}})).await;
     seen.push(format!("resumed: {}", status(&side.until(&gvr, "later", complete).await)));
-    seen.extend(said.lines());
-    seen.extend(events.lines());
+    seen.extend(
+        said.lines(&["JobResumed\", \"SuccessCriteriaMet\" \"True\" \"CompletionsReached\", \"Complete\""]).await,
+    );
+    seen.extend(events.lines(&["events of Job later: Normal Completed"]).await);
     seen
 }
 
@@ -85,6 +87,6 @@ pub async fn cron(side: Side) -> Vec<String> {
             job["metadata"]["labels"], owner["kind"], owner["name"], owner["controller"]
         ));
     }
-    seen.extend(events.lines());
+    seen.extend(events.lines(&["SawCompletedJob"]).await);
     seen
 }

@@ -27,7 +27,6 @@ async fn tell(side: Side) -> Vec<(&'static str, Vec<String>)> {
 }
 
 #[test]
-#[ignore = "not yet seen to pass; run it with --ignored"]
 fn a_simulated_cluster_shows_what_a_real_one_shows() {
     let parts = Parts { controllers: "*", scheduler: true, nodes: 2 };
     let Some(cluster) = Cluster::start(parts).unwrap() else { return };

@@ -8,9 +8,13 @@ use atoll_meta::{Gvr, Status};
 use atoll_runtime::{Endpoint, Patch, WatchEvent};
 use regex::Regex;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(100);
+
+/// How long the last of a record may come after what it tells of.
+const SETTLE: Duration = Duration::from_secs(20);
 
 /// A cluster and the namespace of a story.
 #[derive(Clone)]
@@ -23,12 +27,31 @@ pub struct Side {
 /// What was seen of a resource since a record began: one list for each subject.
 pub struct Record {
     seen: Arc<Mutex<BTreeMap<String, Vec<String>>>>,
+    more: Arc<Notify>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Record {
-    /// All that was seen, one line for each subject.
-    pub fn lines(self) -> Vec<String> {
+    /// All that was seen, one line for each subject, once every one of `last` was. What never comes is
+    /// missing in the lines, so that the comparison tells it.
+    pub async fn lines(self, last: &[&str]) -> Vec<String> {
+        let seen = || {
+            let seen = self.seen.lock().unwrap();
+            let has = |words: &str| {
+                seen.iter().any(|(subject, list)| list.iter().any(|line| format!("{subject}: {line}").contains(words)))
+            };
+            last.iter().all(|words| has(words))
+        };
+        let wait = async {
+            loop {
+                let more = self.more.notified();
+                if seen() {
+                    return;
+                }
+                more.await;
+            }
+        };
+        let _ = tokio::time::timeout(SETTLE, wait).await;
         self.task.abort();
         let seen = self.seen.lock().unwrap();
         seen.iter().map(|(subject, list)| format!("{subject}: {}", list.join(" → "))).collect()
@@ -149,7 +172,8 @@ impl Side {
     pub async fn record(&self, gvr: &Gvr, project: fn(&Value, bool) -> Vec<(String, String)>) -> Record {
         let seen: Arc<Mutex<BTreeMap<String, Vec<String>>>> = Arc::default();
         let mut watch = self.api.watch(gvr, Some(&self.namespace), "", "").await.unwrap();
-        let into = seen.clone();
+        let more: Arc<Notify> = Arc::default();
+        let (into, told) = (seen.clone(), more.clone());
         let task = tokio::spawn(async move {
             let mut last: HashMap<(String, String), String> = HashMap::new();
             while let Some(Ok(event)) = watch.next().await {
@@ -162,11 +186,12 @@ impl Side {
                 for (subject, line) in project(&object, gone) {
                     if last.insert((uid.clone(), subject.clone()), line.clone()).as_ref() != Some(&line) {
                         into.lock().unwrap().entry(subject).or_default().push(plain(&line));
+                        told.notify_one();
                     }
                 }
             }
         });
-        Record { seen, task }
+        Record { seen, more, task }
     }
 }
 

@@ -65,7 +65,7 @@ pub async fn story(side: Side) -> Vec<String> {
     let mut numbers: Vec<String> = revisions.iter().map(|one| one["revision"].to_string()).collect();
     numbers.sort();
     seen.push(format!("revisions: {}", numbers.join(" ")));
-    seen.extend(order.lines());
-    seen.extend(events.lines());
+    seen.extend(order.lines(&["gone db-1"]).await);
+    seen.extend(events.lines(&["Delete Pod db-1"]).await);
     seen
 }
