@@ -230,7 +230,7 @@ impl Writer {
         self.database = Some(opened.database);
         // Reading may work where writing does not, on a full disk for one.
         if self.store(Batch::new(self.sequence + 1, self.next)).is_ok() {
-            tracing::info!(path = %self.path.display(), "writing works again");
+            tracing::warn!(path = %self.path.display(), "writing works again");
             *self.health.lock() = None;
         }
     }
