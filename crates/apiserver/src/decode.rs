@@ -34,9 +34,23 @@ pub fn parse_json(body: &[u8]) -> Result<(Value, Vec<String>), Status> {
 
 /// Parses JSON and names duplicate fields; fails in the original's words where they are few.
 pub fn read_json(body: &[u8]) -> Result<(Value, Vec<String>), String> {
-    let (value, duplicates) = duplicate::parse_strict(body)
-        .map_err(|error| if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() })?;
+    let (value, duplicates) = duplicate::parse_strict(body).map_err(|error| said(&error, body))?;
     Ok((value, duplicates.into_iter().map(|path| format!("duplicate field {path:?}")).collect()))
+}
+
+/// A fault of JSON in the original's words where they are few.
+fn said(error: &serde_json::Error, body: &[u8]) -> String {
+    let text = error.to_string();
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let line = body.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+    match line.get(error.column().saturating_sub(1)) {
+        Some(byte) if text.starts_with("expected value") && byte.is_ascii_graphic() => {
+            format!("invalid character '{}' looking for beginning of value", char::from(*byte))
+        }
+        _ => text,
+    }
 }
 
 /// What a JSON value is called in messages.
@@ -98,6 +112,11 @@ impl Call {
         if media == Media::Protobuf && self.kind.custom().is_some() {
             return Err(crate::negotiate::unsupported(&["application/json", "application/yaml"], ""));
         }
+        if let (Media::Protobuf, Err(proto::ProtoError::UnknownKind { api_version, kind })) =
+            (media, proto::decode(body))
+        {
+            return Err(self.unfit(&kind, &api_version));
+        }
         let (mut object, faults) = parse(media, body).map_err(|status| self.unrecognized(&status.message, body))?;
         self.check_type(&mut object, body)?;
         let ordered = media == Media::Json && self.kind.custom().is_none();
@@ -151,6 +170,9 @@ impl Call {
                 return Err(Status::bad_request(format!(
                     "the API version in the data ({given}) does not match the expected API version ({expected})"
                 )));
+            }
+            given if given.matches('/').count() > 1 => {
+                return Err(self.unrecognized(&format!("unexpected GroupVersion string: {given}"), body));
             }
             given => return Err(self.unfit(&self.kind.kind, given)),
         }

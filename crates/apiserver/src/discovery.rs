@@ -225,7 +225,7 @@ pub fn answer(
     }
     let aggregated = matches!(parts.as_slice(), ["api" | "apis"]) && wants_aggregated(headers);
     if !aggregated && !crate::negotiate::accepts_plain(headers) {
-        return Some(Err(crate::negotiate::no_representation()));
+        return Some(Err(crate::negotiate::no_representation(false)));
     }
     Some(Ok(found))
 }

@@ -132,12 +132,17 @@ impl Hub {
     }
 }
 
+/// 504 of a revision that has not come yet.
+pub fn too_large(wanted: impl std::fmt::Display, newest: atoll_meta::Revision) -> Status {
+    let message = format!("Timeout: Too large resource version: {wanted}, current: {newest}");
+    Status::timeout(message, 1).cause("ResourceVersionTooLarge", "Too large resource version", "")
+}
+
 /// How a failure of the store is told to a caller.
 pub fn store_status(error: &StoreError) -> Status {
     match error {
         StoreError::Compacted { .. } => Status::expired("The resourceVersion for the provided watch is too old."),
-        StoreError::Future { newest } => Status::timeout(format!("Too large resource version, current: {newest}"), 1)
-            .cause("ResourceVersionTooLarge", "Too large resource version", ""),
+        StoreError::Future { newest } => too_large("in the future", *newest),
         StoreError::NoInstance => Status::new(404, atoll_meta::Reason::NotFound, "the instance does not exist"),
         StoreError::InstanceExists => {
             Status::new(409, atoll_meta::Reason::AlreadyExists, "the instance already exists")

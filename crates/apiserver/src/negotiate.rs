@@ -111,7 +111,7 @@ pub fn accept(headers: &HeaderMap, offer: Offer) -> Result<Accept, Status> {
     let essence = |clause: &str| clause.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     let known = header.split(',').any(|clause| Media::of(&essence(clause)).is_some());
     // Encodings are told apart before forms, and by another voice.
-    Err(if known || !offer.protobuf { not_acceptable() } else { no_representation() })
+    Err(if known || !offer.protobuf { not_acceptable() } else { no_representation(offer.list) })
 }
 
 const ENCODINGS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -121,10 +121,25 @@ pub fn not_acceptable() -> Status {
     Status::new(406, Reason::NotAcceptable, format!("only the following media types are accepted: {ENCODINGS}"))
 }
 
-/// The 406 of an encoding we do not write.
-pub fn no_representation() -> Status {
-    let message = format!("406: Not Acceptable\n\nAvailable representations: {ENCODINGS}");
+/// What collections are watched in.
+const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+
+/// The 406 of an encoding we do not write; collections can also be watched.
+pub fn no_representation(collection: bool) -> Status {
+    let streams = if collection { format!(", {STREAMS}") } else { String::new() };
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {ENCODINGS}{streams}");
     Status::new(406, Reason::NotAcceptable, message).about("", "", "")
+}
+
+/// Refuses a request whose answer could be written in none of the encodings asked for, before it does anything.
+pub fn check_encoding(headers: &HeaderMap, protobuf: bool) -> Result<(), Status> {
+    let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let essence = |clause: &str| clause.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let known = |name: &str| matches!(name, "*/*" | "application/*") || Media::of(name).is_some();
+    if header.trim().is_empty() || header.split(',').any(|clause| known(&essence(clause))) {
+        return Ok(());
+    }
+    Err(if protobuf { no_representation(false) } else { not_acceptable() })
 }
 
 /// Whether a document that exists only as it is may be sent.
@@ -179,7 +194,7 @@ fn clause_accepts(clause: &str, offer: Offer) -> Option<Accept> {
 pub fn content(headers: &HeaderMap) -> Result<Media, Status> {
     let header = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let essence = header.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    if essence.is_empty() {
+    if header.is_empty() {
         return Ok(Media::Json);
     }
     Media::of(&essence).ok_or_else(|| {

@@ -107,7 +107,7 @@ impl Query {
             Some(text) => text
                 .parse()
                 .map(Some)
-                .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))),
+                .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {}", fault_of(text)))),
         }
     }
 
@@ -134,7 +134,8 @@ impl Query {
             Some(text) => Revision::parse(text).map(Some).ok_or_else(|| {
                 // The original's own answer; lists turn it into a 400.
                 let why = format!(
-                    "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+                    "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {}",
+                    fault_of(text)
                 );
                 Status::new(500, atoll_meta::Reason::Unknown, why)
             }),
@@ -186,7 +187,7 @@ impl Query {
                 "sendInitialEvents is forbidden for list",
             ));
         }
-        if faults.is_empty() { Ok(()) } else { Err(self.invalid(&faults)) }
+        if faults.is_empty() { Ok(()) } else { Err(Status::invalid("meta.k8s.io", "ListOptions", "", &faults)) }
     }
 
     /// Refuses combinations of watch parameters that make no sense.
@@ -230,6 +231,13 @@ impl Query {
             }
         }
     }
+}
+
+/// What is wrong with a text that is no number here.
+pub fn fault_of(text: &str) -> &'static str {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if number && digits.len() > 18 { "value out of range" } else { "invalid syntax" }
 }
 
 /// Checks the values of `dryRun`, from the query or a body.

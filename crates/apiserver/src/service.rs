@@ -70,6 +70,7 @@ where
 /// Answers a request; every failure becomes a Status.
 pub async fn handle(hub: Arc<Hub>, request: Request<Incoming>) -> Response<Body> {
     let audit = request.headers().get("audit-id").cloned();
+    let version = request.version();
     let media = crate::negotiate::media(request.headers());
     let (requests, started) = (hub.requests.clone(), std::time::Instant::now());
     let mut seen = Seen::default();
@@ -82,6 +83,10 @@ pub async fn handle(hub: Arc<Hub>, request: Request<Incoming>) -> Response<Body>
             answer
         }
     };
+    if answer.status() == 413 && version < http::Version::HTTP_2 {
+        // The rest of the body is not read, so nothing else can come over this connection.
+        answer.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+    }
     let id = audit.or_else(|| HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).ok());
     if let Some(id) = id {
         answer.headers_mut().insert("audit-id", id);
@@ -366,6 +371,9 @@ fn deprecation(kind: &crate::kind::Kind) -> Option<String> {
 }
 
 async fn dispatch(call: &Call, verb: Verb, body: &[u8]) -> Result<Response<Body>, Status> {
+    if verb.mutates() {
+        crate::negotiate::check_encoding(&call.headers, call.kind.custom().is_none())?;
+    }
     if !call.target.subresource.is_empty() {
         return subresource::dispatch(call, verb, body).await;
     }

@@ -173,16 +173,13 @@ impl Call {
     /// Deletes everything the selectors match.
     pub async fn delete_collection(&self, body: &[u8]) -> Result<Response<Body>, Status> {
         let options = DeleteOptions::read(self, body)?;
-        let snapshot = self.hub.snapshot(&self.instance).await?;
+        let accept = self.accept(true)?;
         let filter = self.filter()?;
-        let prefix = self.prefix();
-        let matching: Vec<Entry> = snapshot
-            .range(&prefix, None)
-            .filter(|(_, entry)| filter.matches(&self.kind, &entry.object))
-            .map(|(_, entry)| entry.clone())
-            .collect();
-        let mut items = Vec::with_capacity(matching.len());
-        for entry in &matching {
+        let limit = self.limit()?;
+        let (snapshot, after) = self.list_state(limit).await?;
+        let page = self.cut(&snapshot, after.as_deref(), limit, &filter);
+        let mut items = Vec::with_capacity(page.entries.len());
+        for entry in &page.entries {
             let one = self.in_namespace(&entry.object.head.namespace, &entry.object.head.name);
             match one.remove(&entry.object.head.name, &options).await {
                 Ok(Outcome::Removed(..) | Outcome::Pending(..)) => items.push(self.item(entry)),
@@ -190,11 +187,11 @@ impl Call {
                 Err(status) => return Err(status),
             }
         }
-        let list = json!({
+        let mut list = json!({
             "kind": &*self.kind.list_kind, "apiVersion": self.kind.api_version(),
             "metadata": {"resourceVersion": snapshot.revision.to_string()}, "items": items,
         });
-        let accept = self.accept(true)?;
+        page.mark(&mut list["metadata"]);
         crate::respond::tree(200, accept.media, &list)
     }
 

@@ -5,7 +5,7 @@ use http::Response;
 
 use crate::body::Body;
 use crate::call::Call;
-use crate::instance::store_status;
+use crate::instance::{store_status, too_large};
 
 impl Call {
     /// Reads an object.
@@ -50,11 +50,7 @@ impl Call {
             Ok(result) => result,
             Err(_) => {
                 let newest = self.hub.engine.revision(self.instance.id).unwrap_or_default();
-                Err(Status::timeout(format!("Too large resource version: {wanted}, current: {newest}"), 1).cause(
-                    "ResourceVersionTooLarge",
-                    "Too large resource version",
-                    "",
-                ))
+                Err(too_large(wanted, newest))
             }
         }
     }

@@ -51,6 +51,27 @@ impl Filter {
     }
 }
 
+/// A part of a collection.
+#[derive(Default)]
+pub(super) struct Page {
+    /// What is in it.
+    pub entries: Vec<Entry>,
+    next: Option<String>,
+    remaining: Option<u64>,
+}
+
+impl Page {
+    /// Says in the metadata of a list where it goes on, if it does.
+    pub fn mark(&self, metadata: &mut Value) {
+        if let Some(next) = &self.next {
+            metadata["continue"] = next.as_str().into();
+        }
+        if let Some(remaining) = self.remaining {
+            metadata["remainingItemCount"] = remaining.into();
+        }
+    }
+}
+
 impl Call {
     /// The selectors of the request, checked.
     pub fn filter(&self) -> Result<Filter, Status> {
@@ -72,48 +93,46 @@ impl Call {
     pub async fn list(&self) -> Result<Response<Body>, Status> {
         let accept = self.accept(true)?;
         let filter = self.filter()?;
-        let limit = usize::try_from(self.query.number("limit")?.unwrap_or_default()).unwrap_or_default();
+        let limit = self.limit()?;
         let (snapshot, after) = self.list_state(limit).await?;
         if limit == 0 && after.is_none() && accept == Accept::default() {
             return Ok(self.stream_list(snapshot, filter));
         }
+        let page = self.cut(&snapshot, after.as_deref(), limit, &filter);
+        let mut metadata = self.list_metadata(&snapshot, accept.form);
+        page.mark(&mut metadata);
+        self.page(accept, &metadata, &page.entries)
+    }
+
+    /// Takes a page out of a state: what fits, from behind a key, no more than `limit` unless that is 0.
+    pub(super) fn cut(&self, snapshot: &Snapshot, after: Option<&str>, limit: usize, filter: &Filter) -> Page {
         let prefix = self.prefix();
         let resource_prefix = self.resource() + "/";
         let start = after.map(|start| format!("{resource_prefix}{start}"));
-        let mut page: Vec<Entry> = Vec::new();
-        let mut token = None;
+        let mut page = Page::default();
         let mut remaining = 0u64;
-        for (key, entry) in snapshot.range(&prefix, start.as_deref()) {
-            if limit > 0 && page.len() == limit {
-                if token.is_none() {
-                    let last = self.key_of(page.last().expect("limit is above zero"));
-                    token = Some(last);
-                }
-                if !filter.is_everything() {
-                    // Selectors make the rest uncountable without reading it all; one more match decides.
-                    if filter.matches(&self.kind, &entry.object) {
-                        remaining += 1;
-                        break;
-                    }
-                    continue;
-                }
+        for (_, entry) in snapshot.range(&prefix, start.as_deref()) {
+            let full = limit > 0 && page.entries.len() == limit;
+            if full && filter.is_everything() {
                 remaining += 1;
                 continue;
             }
-            let _ = key;
-            if filter.matches(&self.kind, &entry.object) {
-                page.push(entry.clone());
+            if !filter.matches(&self.kind, &entry.object) {
+                continue;
             }
+            if full {
+                // Selectors make the rest uncountable without reading it all; one more match decides.
+                remaining += 1;
+                break;
+            }
+            page.entries.push(entry.clone());
         }
-        let mut metadata = self.list_metadata(&snapshot, accept.form);
-        if let (Some(start), true) = (token, remaining > 0) {
+        if let (Some(last), true) = (page.entries.last(), remaining > 0) {
             let rv = i64::try_from(snapshot.revision.0).unwrap_or(i64::MAX);
-            metadata["continue"] = Cursor::new(rv, &start).encode().into();
-            if filter.is_everything() {
-                metadata["remainingItemCount"] = remaining.into();
-            }
+            page.next = Some(Cursor::new(rv, &self.key_of(last)).encode());
+            page.remaining = filter.is_everything().then_some(remaining);
         }
-        self.page(accept, &metadata, &page)
+        page
     }
 
     fn key_of(&self, entry: &Entry) -> String {
@@ -121,8 +140,14 @@ impl Call {
         if self.kind.namespaced { format!("{}/{}", head.namespace, head.name) } else { head.name.to_string() }
     }
 
+    /// How many objects are wanted at most; 0 for all.
+    pub(super) fn limit(&self) -> Result<usize, Status> {
+        Ok(usize::try_from(self.query.number("limit")?.unwrap_or_default()).unwrap_or_default())
+    }
+
     /// The state to list and where to start, by the rules of resourceVersion and continue.
-    async fn list_state(&self, limit: usize) -> Result<(Snapshot, Option<String>), Status> {
+    pub(super) async fn list_state(&self, limit: usize) -> Result<(Snapshot, Option<String>), Status> {
+        self.query.number("timeoutSeconds")?;
         self.query.check_list()?;
         let matching = self.query.matching()?;
         let revision = self
@@ -162,6 +187,7 @@ impl Call {
             return Ok((self.hub.snapshot(&self.instance).await?, Some(parsed.start)));
         }
         let at = Revision(parsed.rv.unsigned_abs());
+        self.wait_for(at).await?;
         match self.hub.engine.snapshot(self.instance.id, Some(at)).await {
             Ok(snapshot) => Ok((snapshot, Some(parsed.start))),
             Err(StoreError::Compacted { .. }) => {
@@ -172,9 +198,6 @@ impl Call {
                 );
                 status.continue_token = Some(Cursor::new(-1, &parsed.start).encode());
                 Err(status)
-            }
-            Err(StoreError::Future { .. }) => {
-                Err(Status::bad_request("continue key is not valid: it is from the future"))
             }
             Err(error) => Err(store_status(&error)),
         }
@@ -214,7 +237,7 @@ impl Call {
     }
 
     /// Metadata of a list; lists of custom kinds always say where they go on.
-    fn list_metadata(&self, snapshot: &Snapshot, form: Form) -> Value {
+    pub(super) fn list_metadata(&self, snapshot: &Snapshot, form: Form) -> Value {
         let mut metadata = json!({"resourceVersion": snapshot.revision.to_string()});
         if self.kind.custom().is_some() && form == Form::Object {
             metadata["continue"] = "".into();

@@ -91,7 +91,7 @@ impl Call {
         let revision = meta_text(new, "resourceVersion");
         if !revision.is_empty() && revision != "0" && Revision::parse(revision) != Some(entry.modified) {
             if Revision::parse(revision).is_none() {
-                let why = format!("strconv.ParseUint: parsing {revision:?}: invalid syntax");
+                let why = format!("strconv.ParseUint: parsing {revision:?}: {}", crate::query::fault_of(revision));
                 return Err(Status::new(500, atoll_meta::Reason::Unknown, why));
             }
             return Err(self.modified());

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::list::Filter;
 use crate::body::Body;
 use crate::call::Call;
-use crate::instance::store_status;
+use crate::instance::{store_status, too_large};
 use crate::negotiate::{Accept, Form, Media};
 use crate::respond::{partial, response};
 use crate::table;
@@ -43,6 +43,8 @@ struct Watcher {
     /// Whether a bookmark comes before the end; short watches have nothing to save by it.
     last_word: bool,
     last_sent: Revision,
+    /// Changes up to here were not asked for.
+    floor: Revision,
     first_table: bool,
     finished: bool,
     _place: crate::limit::Entered,
@@ -63,15 +65,19 @@ impl Call {
             Some(seconds) if seconds > 0 => seconds.unsigned_abs(),
             _ => 1800 + rand::random::<u64>() % 1800,
         };
+        let content_type = match accept.media {
+            Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+            Media::Json | Media::Yaml => "application/json",
+        };
         let now = Instant::now();
         let unset = revision.is_none_or(|revision| revision.0 == 0);
         let from_start = send_initial || (unset && !asked);
         let (after, initial) = if from_start {
             let snapshot = match revision {
-                Some(wanted) => {
-                    self.wait_for(wanted).await?;
-                    self.hub.recent(&self.instance).await?
-                }
+                Some(wanted) => match self.wait_for(wanted).await {
+                    Ok(()) => self.hub.recent(&self.instance).await?,
+                    Err(status) => return Ok(response(200, content_type, error_event(&status, accept.media))),
+                },
                 None => self.hub.snapshot(&self.instance).await?,
             };
             let prefix = self.prefix();
@@ -85,12 +91,11 @@ impl Call {
         } else {
             (revision.unwrap_or_default(), VecDeque::new())
         };
-        let content_type = match accept.media {
-            Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
-            Media::Json | Media::Yaml => "application/json",
-        };
-        let changes = match self.hub.engine.watch(self.instance.id, Scope::Resource(self.resource()), after) {
+        let follow = |after| self.hub.engine.watch(self.instance.id, Scope::Resource(self.resource()), after);
+        let changes = match follow(after) {
             Ok(changes) => changes,
+            // Nothing is told until that state has come.
+            Err(StoreError::Future { newest }) => follow(newest).map_err(|error| store_status(&error))?,
             Err(error) => {
                 let status = watch_error(&error, after);
                 return Ok(response(200, content_type, error_event(&status, accept.media)));
@@ -110,6 +115,7 @@ impl Call {
             deadline: now + Duration::from_secs(seconds),
             last_word: bookmarks && seconds > 2,
             last_sent: after,
+            floor: after,
             first_table: true,
             finished: false,
             _place: place,
@@ -172,7 +178,7 @@ impl Watcher {
                         }
                     }
                     self.next_bookmark = now + BOOKMARK_EVERY;
-                    if self.bookmarks {
+                    if self.bookmarks && self.changes.progress() >= self.floor {
                         let revision = self.changes.progress();
                         self.bookmark(revision, false, &mut out);
                     }
@@ -189,7 +195,7 @@ impl Watcher {
 
     /// A change as this watch sees it: its selector may turn it into coming, staying or going.
     fn event(&mut self, event: &Arc<Event>, out: &mut Vec<u8>) {
-        if !event.key.as_str().starts_with(&self.prefix) {
+        if !event.key.as_str().starts_with(&self.prefix) || event.revision <= self.floor {
             return;
         }
         let fits = |entry: &Entry| self.filter.matches(&self.call.kind, &entry.object);
@@ -273,11 +279,7 @@ fn error_event(status: &Status, media: Media) -> Vec<u8> {
 fn watch_error(error: &StoreError, after: Revision) -> Status {
     match error {
         StoreError::Compacted { oldest } => Status::expired(format!("too old resource version: {after} ({oldest})")),
-        StoreError::Future { newest } => Status::timeout(
-            format!("Too large resource version: {after}, current: {newest}"),
-            1,
-        )
-        .cause("ResourceVersionTooLarge", "Too large resource version", ""),
+        StoreError::Future { newest } => too_large(after, *newest),
         other => store_status(other),
     }
 }
