@@ -115,6 +115,42 @@ impl Binding {
     }
 }
 
+/// What decides who has to look at a binding; read without the rest.
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq)]
+pub struct Traits {
+    /// Whether it takes dependencies along.
+    pub propagates: bool,
+    /// Whether it leaves clusters.
+    pub leaves: bool,
+    /// Its place in the scheduler's queue.
+    pub priority: i32,
+}
+
+impl Traits {
+    /// Reads them as an informer has the binding.
+    pub fn of(item: &Item) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Spec {
+            #[serde(default)]
+            propagate_deps: bool,
+            #[serde(default)]
+            graceful_eviction_tasks: Vec<serde::de::IgnoredAny>,
+            schedule_priority: Option<BindingPriority>,
+        }
+        #[derive(Default, Deserialize)]
+        struct Only {
+            spec: Spec,
+        }
+        let spec = item.decode::<Only>().unwrap_or_default().spec;
+        Self {
+            propagates: spec.propagate_deps,
+            leaves: !spec.graceful_eviction_tasks.is_empty(),
+            priority: spec.schedule_priority.map(|priority| priority.priority).unwrap_or_default(),
+        }
+    }
+}
+
 /// What the interpreter says of a template.
 #[derive(Clone, Debug, Default)]
 pub struct Meaning {

@@ -25,7 +25,7 @@ type Again = Result<Option<Duration>, Status>;
 pub async fn detect(core: Arc<Core>, key: TemplateKey) -> Again {
     let Some(watched) = core.templates.get(&key.gvk) else { return Ok(None) };
     let Some(item) = watched.cache().get(&key.namespace, &key.name) else {
-        core.templates.take_touch(&key);
+        core.templates.forget(&key);
         return gone(&core, &watched, &key).await;
     };
     if item.object.head.deleting {
@@ -115,6 +115,9 @@ async fn bind(
         }
     }
     let existing = core.binding(&key.binding());
+    if policy.is_lazy() && touched {
+        core.templates.note_activation(key, &seen);
+    }
     if policy.is_lazy() && !touched && !fresh {
         // Works still follow the template and its overrides.
         core.queues.works.add(key.binding());
@@ -185,6 +188,11 @@ pub async fn policy_changed(core: Arc<Core>, key: PolicyKey) -> Again {
             }
         }
     }
+    let rank = match &policy {
+        // A class that is missing is told with each template.
+        Some(policy) => priority(&core, policy).await.ok().flatten().map(|Priority(value)| value).unwrap_or_default(),
+        None => 0,
+    };
     let id_label = if key.is_namespaced() { label::POLICY_ID } else { label::CLUSTER_POLICY_ID };
     let mut held = 0_usize;
     for watched in core.templates.all() {
@@ -202,7 +210,11 @@ pub async fn policy_changed(core: Arc<Core>, key: PolicyKey) -> Again {
             };
             held += usize::from(holds);
             if holds || policy.as_ref().is_some_and(|policy| policy.fit(&watched.gvk, head).is_some()) {
-                core.queues.templates.add(watched.key(head));
+                let key = watched.key(head);
+                if let Some(policy) = policy.as_ref().filter(|policy| policy.is_lazy()) {
+                    core.templates.reactivate(&key, policy);
+                }
+                core.queues.templates.add_ranked(key, rank);
             }
         }
     }

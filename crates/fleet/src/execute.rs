@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::condition::{self, Wanted};
 use crate::discovery::KindInfo;
-use crate::member::{Handled, Member, Written};
+use crate::member::{self, Handled, Member, Written};
 use crate::options::Clock;
 use crate::{diff, gvr, merge};
 
@@ -33,6 +33,14 @@ pub struct Executor {
     pub interpreter: Arc<ArcSwap<Interpreter>>,
     /// What tells the time.
     pub clock: Clock,
+}
+
+/// What came of an attempt.
+struct Outcome {
+    /// What the member holds.
+    object: Option<Value>,
+    /// Whether we just wrote it.
+    wrote: bool,
 }
 
 /// A work and what it is for.
@@ -82,14 +90,21 @@ impl Executor {
         if !item.object.head.finalizers.iter().any(|own| **own == *finalizer::EXECUTION) {
             return self.add_finalizer(&task).await;
         }
+        let before = member.written(&task.name).map(|written| written.work);
         let outcome = tokio::time::timeout(DEADLINE, self.apply(&task)).await;
         let outcome =
             outcome.unwrap_or_else(|_| Err(Status::timeout(format!("member {} does not answer", member.name), 1)));
-        self.tell(&task, outcome.as_ref()).await?;
         if task.gvk.kind == "CustomResourceDefinition" && outcome.is_ok() {
             // What it defines may be wanted next.
             member.rediscover.notify_one();
         }
+        if outcome.as_ref().is_ok_and(|outcome| outcome.wrote) && before != Some(task.generation()) {
+            // Its first states follow soon and are told together with this.
+            member.handle(&task.name, None);
+            return Ok(Some(member.gather()));
+        }
+        let outcome = outcome.map(|outcome| outcome.object);
+        self.tell(&task, outcome.as_ref()).await?;
         let observed = outcome.inspect_err(|_| member.handle(&task.name, None))?;
         member.handle(&task.name, observed.and_then(|observed| handled(&task, &observed)));
         Ok(None)
@@ -107,20 +122,20 @@ impl Executor {
     }
 
     /// Brings the member's object to what the work says; gives what the member holds then.
-    async fn apply(&self, task: &Task<'_>) -> Result<Option<Value>, Status> {
+    async fn apply(&self, task: &Task<'_>) -> Result<Outcome, Status> {
         let info = self.kind(task).await?;
         let informer = task.member.follow(&info).await?;
         let namespace = task.object_namespace().filter(|_| info.namespaced);
         let observed = informer.cache.get(namespace.unwrap_or_default(), task.object_name());
         if task.work.spec.suspend_dispatching == Some(true) {
-            return Ok(observed.map(|item| item.tree()));
+            return Ok(Outcome { object: observed.map(|item| item.tree()), wrote: false });
         }
         let observed = match observed {
             Some(item) => item.tree(),
             None => match task.member.endpoint.create(&info.gvr, namespace, &task.manifest).await {
                 Ok(created) => {
                     task.member.note(&task.name, Written { work: task.generation(), version: version(&created) });
-                    return Ok(Some(created));
+                    return Ok(Outcome { object: Some(created), wrote: true });
                 }
                 Err(status) if status.code == 409 && status.reason == atoll_meta::Reason::AlreadyExists => {
                     task.member.endpoint.get(&info.gvr, namespace, task.object_name()).await?
@@ -128,7 +143,7 @@ impl Executor {
                 Err(status) => return Err(status),
             },
         };
-        self.adopt(task, &info, observed).await.map(Some)
+        self.adopt(task, &info, observed).await
     }
 
     async fn kind(&self, task: &Task<'_>) -> Result<Arc<KindInfo>, Status> {
@@ -137,7 +152,7 @@ impl Executor {
     }
 
     /// Changes an object that is there already, if it needs to be and may be.
-    async fn adopt(&self, task: &Task<'_>, info: &KindInfo, observed: Value) -> Result<Value, Status> {
+    async fn adopt(&self, task: &Task<'_>, info: &KindInfo, observed: Value) -> Result<Outcome, Status> {
         let ours = merge::is_ours(&observed);
         if !ours && !merge::may_take_over(&task.manifest) {
             return Err(Status::conflict(
@@ -161,14 +176,14 @@ impl Executor {
         let written = Written { work: task.generation(), version: version(&observed) };
         if ours && self.is_current(task, &observed, &written) {
             task.member.note(&task.name, written);
-            return Ok(observed);
+            return Ok(Outcome { object: Some(observed), wrote: false });
         }
         let desired = merge::merge(&task.manifest, &observed, &self.interpreter.load())
             .map_err(|error| Status::bad_request(format!("{} cannot be retained: {error}", task.describe())))?;
         let namespace = task.object_namespace().filter(|_| info.namespaced);
         let stored = task.member.endpoint.update(&info.gvr, namespace, task.object_name(), &desired).await?;
         task.member.note(&task.name, Written { work: task.generation(), version: version(&stored) });
-        Ok(stored)
+        Ok(Outcome { object: Some(stored), wrote: true })
     }
 
     /// Whether nothing needs to be written: we wrote this generation and nobody changed the object since.
@@ -282,13 +297,10 @@ fn handled(task: &Task<'_>, observed: &Value) -> Option<Handled> {
     })
 }
 
-/// What tells one state of a member's object from another: status changes do not count where that can be told.
 fn version(object: &Value) -> String {
     let meta = &object["metadata"];
-    match meta["generation"].as_i64().filter(|generation| *generation > 0) {
-        Some(generation) => format!("{}/{generation}", meta["uid"].as_str().unwrap_or_default()),
-        None => meta["resourceVersion"].as_str().unwrap_or_default().to_owned(),
-    }
+    let text = |field: &str| meta[field].as_str().unwrap_or_default();
+    member::version(text("uid"), meta["generation"].as_i64().unwrap_or_default(), text("resourceVersion"))
 }
 
 /// The status of a work after an attempt.

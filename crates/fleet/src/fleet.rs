@@ -6,26 +6,23 @@ use std::time::Duration;
 
 use atoll_api::cluster::Cluster;
 use atoll_api::names;
-use atoll_api::words::label;
+use atoll_api::words::{finalizer, label};
 use atoll_meta::{Gvk, Gvr};
 use atoll_placement::Snapshot;
 use atoll_runtime::{Change, Informer, Item, Selection, work};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::binding::Binding;
+use crate::binding::{Binding, Traits};
 use crate::core::{Core, Informers};
 use crate::keys::{BindingKey, PolicyKey};
 use crate::options::Options;
 use crate::overrides::OverridePolicy;
 use crate::policy::Policy;
 use crate::{
-    attach, clusters, customize, dependencies, detector, failover, gvr, namespaces, rebalance, render, report,
+    attach, clusters, customize, dependencies, detector, failover, gvr, namespaces, pace, rebalance, render, report,
     scheduler, unified,
 };
-
-/// Changes of status are gathered for this long before they are told further up.
-const GATHER: Duration = Duration::from_millis(30);
 
 /// Changes of roles are gathered for this long.
 const GRANTS: Duration = Duration::from_millis(200);
@@ -241,6 +238,7 @@ fn binding_sink(core: &Core, change: Change) {
     let item = change.item();
     let (key, head) = (key_of(item), &item.object.head);
     let id = head.label(label::BINDING_ID).or_else(|| head.label(label::CLUSTER_BINDING_ID));
+    let traits = Traits::of(item);
     match &change {
         Change::Deleted(_) => {
             if let Some(id) = id {
@@ -257,8 +255,10 @@ fn binding_sink(core: &Core, change: Change) {
             let (old, new) = (&old.object.head, &new.object.head);
             if old.generation == new.generation && old.deleting == new.deleting && old.labels == new.labels {
                 // Only the status, the record of a decision or a finalizer.
-                core.queues.reports.add_after(key.clone(), GATHER);
-                core.queues.evictions.add(key);
+                report_soon(core, key.clone());
+                if core.options.failover || traits.leaves {
+                    core.queues.evictions.add(key);
+                }
                 return;
             }
         }
@@ -269,11 +269,21 @@ fn binding_sink(core: &Core, change: Change) {
     core.index.put_parents(&key, &attach::parents(&head.labels));
     core.queues.works.add(key.clone());
     if !core.take_settled(&key, head.generation) {
-        core.queues.decisions.add(key.clone());
+        core.queues.decisions.add_ranked(key.clone(), traits.priority);
     }
-    core.queues.dependencies.add(key.clone());
-    core.queues.evictions.add(key.clone());
-    core.queues.reports.add_after(key, GATHER);
+    let announces = head.finalizers.iter().any(|own| **own == *finalizer::DEPENDENCIES);
+    if traits.propagates || announces {
+        core.queues.dependencies.add(key.clone());
+    }
+    if core.options.failover || traits.leaves {
+        core.queues.evictions.add(key.clone());
+    }
+    report_soon(core, key);
+}
+
+/// Tells the state of a binding when its works have had a moment to say more.
+fn report_soon(core: &Core, key: BindingKey) {
+    core.queues.reports.add_after(key, pace::gather(core.queues.reports.len()));
 }
 
 fn work_sink(core: &Core, change: Change) {
@@ -295,7 +305,7 @@ fn work_sink(core: &Core, change: Change) {
         if matches!(change, Change::Deleted(_)) {
             core.queues.works.add(key.clone());
         }
-        core.queues.reports.add_after(key, GATHER);
+        report_soon(core, key);
     } else if matches!(change, Change::Deleted(_)) {
         for namespace in core.informers.get().map(|informers| informers.namespaces.cache.keys()).unwrap_or_default() {
             if names::work("Namespace", &namespace, "") == *head.name {

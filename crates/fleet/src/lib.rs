@@ -40,6 +40,7 @@ pub mod merge;
 mod namespaces;
 mod options;
 pub mod overrides;
+mod pace;
 pub mod plan;
 pub mod policy;
 mod probe;

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use atoll_api::words::label;
 use atoll_meta::{Gvr, Status};
-use atoll_runtime::{Change, Endpoint, Informer, Queue, Selection};
+use atoll_runtime::{Change, Endpoint, Informer, Item, Queue, Selection};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{KindInfo, Kinds};
+use crate::pace;
 use crate::summary::Summary;
 
 /// How long to wait for the first answer of a member.
@@ -159,6 +160,28 @@ impl Member {
         };
     }
 
+    /// How long changes of states are gathered before they are told: hardly at all when little happens, and about as
+    /// long as it takes to get to them when much does.
+    pub fn gather(&self) -> Duration {
+        pace::gather(self.queue.len())
+    }
+
+    /// Whether a change calls for repair at once: the object went, or is not as we wrote it.
+    fn is_drift(&self, work: &str, change: &Change) -> bool {
+        let version = |item: &Item| {
+            let head = &item.object.head;
+            version(&head.uid, head.generation, &item.revision)
+        };
+        match change {
+            Change::Deleted(_) => true,
+            Change::Added(_) => false,
+            Change::Updated(old, new) => {
+                let now = version(new);
+                now != version(old) && self.written(work).is_none_or(|written| written.version != now)
+            }
+        }
+    }
+
     /// Whether a work of this generation was carried out and the member's object is as it was then.
     pub fn is_handled(&self, work: &str, generation: i64) -> bool {
         let Some(handled) = self.handled.lock().get(work).cloned() else { return false };
@@ -172,10 +195,18 @@ fn sink(member: Weak<Member>) -> impl Fn(Change) + Send + Sync {
     move |change| {
         let Some(member) = member.upgrade() else { return };
         let id = change.item().object.head.label(label::WORK_ID);
-        if let Some(name) = id.and_then(|id| (member.work_names)(id)) {
+        let Some(name) = id.and_then(|id| (member.work_names)(id)) else { return };
+        if member.is_drift(&name, &change) {
             member.queue.add(name);
+        } else {
+            member.queue.add_after(name, member.gather());
         }
     }
+}
+
+/// What tells one state of a member's object from another: status changes do not count where that can be told.
+pub fn version(uid: &str, generation: i64, revision: &str) -> String {
+    if generation > 0 { format!("{uid}/{generation}") } else { revision.to_owned() }
 }
 
 /// All members that can be reached.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use atoll_api::policy::{ReplicaDivisionPreference, ReplicaSchedulingType};
 use atoll_meta::Status;
 
-use crate::binding::Binding;
+use crate::binding::{Binding, Traits};
 use crate::core::Core;
 use crate::decision::{self, Record, Surroundings};
 use crate::keys::BindingKey;
@@ -112,7 +112,7 @@ async fn tell(core: &Core, before: &Binding, after: &Binding) {
 pub async fn shift(core: Arc<Core>, all: bool) -> Again {
     let keys = if all { core.binding_keys() } else { core.unplaced.lock().iter().cloned().collect() };
     for key in keys {
-        core.queues.decisions.add(key.clone());
+        core.queues.decisions.add_ranked(key.clone(), rank(&core, &key));
         if all {
             if core.options.failover {
                 core.queues.evictions.add(key.clone());
@@ -121,4 +121,10 @@ pub async fn shift(core: Arc<Core>, all: bool) -> Again {
         }
     }
     Ok(None)
+}
+
+/// The place of a binding in the queue: the most important are decided on first.
+pub fn rank(core: &Core, key: &BindingKey) -> i32 {
+    let item = core.bindings(key.is_namespaced()).get(&key.namespace, &key.name);
+    item.map(|item| Traits::of(&item).priority).unwrap_or_default()
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::core::Core;
 use crate::discovery::KindInfo;
 use crate::keys::TemplateKey;
+use crate::policy::Policy;
 
 /// A kind that is followed.
 pub struct Watched {
@@ -39,6 +40,8 @@ pub struct Templates {
     watched: Mutex<HashMap<Gvk, Arc<Watched>>>,
     /// Templates that someone changed since we last looked at them.
     touched: Mutex<HashSet<TemplateKey>>,
+    /// The revisions at which changes activated lazy policies.
+    activated: Mutex<HashMap<TemplateKey, u64>>,
 }
 
 /// How a template changed.
@@ -110,6 +113,26 @@ impl Templates {
     /// Puts the note back, after a failure.
     pub fn put_touch(&self, key: &TemplateKey) {
         self.touched.lock().insert(key.clone());
+    }
+
+    /// Notes that a change of a template activated a lazy policy.
+    pub fn note_activation(&self, key: &TemplateKey, revision: &str) {
+        self.activated.lock().insert(key.clone(), revision.parse().unwrap_or_default());
+    }
+
+    /// A lazy policy is known in a newer state. A template that was changed after that state was written, and taken
+    /// by the older one because news of it came first, counts as changed again.
+    pub fn reactivate(&self, key: &TemplateKey, policy: &Policy) {
+        let at = self.activated.lock().get(key).copied();
+        if at.is_some_and(|at| policy.precedes(&at.to_string())) {
+            self.put_touch(key);
+        }
+    }
+
+    /// Forgets a template that is gone.
+    pub fn forget(&self, key: &TemplateKey) {
+        self.touched.lock().remove(key);
+        self.activated.lock().remove(key);
     }
 
     /// Follows a kind; returns when its present state is known. `None` when the instance does not serve it.

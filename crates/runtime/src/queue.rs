@@ -1,6 +1,7 @@
-//! A queue of keys to work on: each at most once at a time, with delays and growing pauses after failures.
+//! A queue of keys to work on: each at most once at a time, with ranks, delays and growing pauses after failures.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -12,9 +13,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 struct State<K> {
-    ready: VecDeque<K>,
-    /// Waiting to be handed out, or to be handed out again after the present run.
-    dirty: HashSet<K>,
+    /// By rank, then in the order in which they came.
+    ready: BTreeMap<(Reverse<i32>, u64), K>,
+    /// Waiting to be handed out, or to be handed out again after the present run; with their ranks.
+    dirty: HashMap<K, i32>,
     running: HashSet<K>,
     /// Delayed keys by time; the number keeps entries of the same instant apart.
     later: BTreeMap<(Instant, u64), K>,
@@ -38,8 +40,8 @@ impl<K> Clone for Queue<K> {
 impl<K: Clone + Eq + Hash> Default for Queue<K> {
     fn default() -> Self {
         let state = State {
-            ready: VecDeque::new(),
-            dirty: HashSet::new(),
+            ready: BTreeMap::new(),
+            dirty: HashMap::new(),
             running: HashSet::new(),
             later: BTreeMap::new(),
             due: HashMap::new(),
@@ -61,8 +63,8 @@ impl<K: Clone + Eq + Hash> Drop for Ticket<K> {
     fn drop(&mut self) {
         let mut state = self.queue.state.lock();
         state.running.remove(&self.key);
-        if state.dirty.contains(&self.key) {
-            state.ready.push_back(self.key.clone());
+        if let Some(rank) = state.dirty.get(&self.key).copied() {
+            state.line_up(self.key.clone(), rank);
             drop(state);
             self.queue.wake.notify_one();
         }
@@ -72,15 +74,21 @@ impl<K: Clone + Eq + Hash> Drop for Ticket<K> {
 impl<K: Clone + Eq + Hash> Queue<K> {
     /// Adds a key; one that already waits is not added twice.
     pub fn add(&self, key: K) {
+        self.add_ranked(key, 0);
+    }
+
+    /// Adds a key that is handed out before all of lower rank. One that already waits keeps its place.
+    pub fn add_ranked(&self, key: K, rank: i32) {
         let mut state = self.state.lock();
         if let Some(due) = state.due.remove(&key) {
             state.later.remove(&due);
         }
-        if !state.dirty.insert(key.clone()) {
+        if state.dirty.contains_key(&key) {
             return;
         }
+        state.dirty.insert(key.clone(), rank);
         if !state.running.contains(&key) {
-            state.ready.push_back(key);
+            state.line_up(key, rank);
             drop(state);
             self.wake.notify_one();
         }
@@ -92,7 +100,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             return self.add(key);
         }
         let mut state = self.state.lock();
-        if state.dirty.contains(&key) && !state.running.contains(&key) {
+        if state.dirty.contains_key(&key) && !state.running.contains(&key) {
             return;
         }
         let at = Instant::now() + delay;
@@ -150,7 +158,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             let until = {
                 let mut state = self.state.lock();
                 state.promote(Instant::now());
-                if let Some(key) = state.ready.pop_front() {
+                if let Some((_, key)) = state.ready.pop_first() {
                     state.dirty.remove(&key);
                     state.running.insert(key.clone());
                     if !state.ready.is_empty() {
@@ -179,10 +187,18 @@ impl<K: Clone + Eq + Hash> State<K> {
             }
             let key = entry.remove();
             self.due.remove(&key);
-            if self.dirty.insert(key.clone()) && !self.running.contains(&key) {
-                self.ready.push_back(key);
+            if !self.dirty.contains_key(&key) {
+                self.dirty.insert(key.clone(), 0);
+                if !self.running.contains(&key) {
+                    self.line_up(key, 0);
+                }
             }
         }
+    }
+
+    fn line_up(&mut self, key: K, rank: i32) {
+        self.counter += 1;
+        self.ready.insert((Reverse(rank), self.counter), key);
     }
 }
 
@@ -239,6 +255,19 @@ mod tests {
         drop(ticket);
         assert_eq!(queue.next().await.key, "a");
         assert!(queue.is_empty());
+    }
+
+    #[tokio::test]
+    async fn keys_of_higher_rank_come_first_and_equals_in_turn() {
+        let queue = Queue::default();
+        for (key, rank) in [("a", 0), ("b", 5), ("c", 0), ("d", 5), ("e", -1)] {
+            queue.add_ranked(key, rank);
+        }
+        let mut order = Vec::new();
+        while !queue.is_empty() {
+            order.push(queue.next().await.key);
+        }
+        assert_eq!(order, ["b", "d", "a", "c", "e"]);
     }
 
     #[tokio::test(start_paused = true)]
