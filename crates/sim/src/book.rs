@@ -35,6 +35,8 @@ pub struct Book {
     parked: BTreeSet<Arc<str>>,
     /// Pods that refuse to share a place with others.
     repelling: BTreeSet<Arc<str>>,
+    /// Pods without a node that others leave one for.
+    nominated: BTreeSet<Arc<str>>,
 }
 
 impl Book {
@@ -81,6 +83,9 @@ impl Book {
         if pod.repels && !pod.is_finished() {
             self.repelling.insert(key.clone());
         }
+        if pod.node.is_empty() && !pod.nominated.is_empty() && pod.is_active() {
+            self.nominated.insert(key.clone());
+        }
         if pod.waits && pod.node.is_empty() && pod.is_active() {
             if !self.parked.contains(key) {
                 self.waiting.insert(key.clone());
@@ -116,6 +121,7 @@ impl Book {
             }
         }
         self.repelling.remove(key);
+        self.nominated.remove(key);
         self.waiting.remove(key);
         Some(old)
     }
@@ -153,6 +159,35 @@ impl Book {
             back.node = "".into();
             self.remember(key, &Arc::new(back));
         }
+    }
+
+    /// Notes that others leave a node for a pod, before the event says so; empty takes it back.
+    pub fn nominate(&mut self, key: &Arc<str>, node: &str) {
+        if let Some(pod) = self.forget(key) {
+            let mut moved = Pod::clone(&pod);
+            moved.nominated = node.into();
+            self.remember(key, &Arc::new(moved));
+        }
+    }
+
+    /// Pods without a node that others leave this one for.
+    pub fn nominated_on(&self, node: &str) -> impl Iterator<Item = &Arc<Pod>> {
+        self.nominated.iter().filter_map(|key| self.pods.get(key)).filter(move |pod| &*pod.nominated == node)
+    }
+
+    /// Takes a pod out to see what would be without it; [`Self::put_back`] must follow.
+    pub fn take_out(&mut self, pod: &Pod) {
+        self.forget(&pod.item.key().into());
+    }
+
+    /// Puts a pod back that was taken out.
+    pub fn put_back(&mut self, pod: &Arc<Pod>) {
+        self.remember(&pod.item.key().into(), pod);
+    }
+
+    /// The lowest priority of the pods that take room.
+    pub fn lowest_priority(&self) -> Option<i32> {
+        self.pods.values().filter(|pod| pod.takes_room()).map(|pod| pod.priority).min()
     }
 
     /// Puts a pod aside that no node takes.

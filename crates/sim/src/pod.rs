@@ -50,6 +50,8 @@ pub struct Pod {
     pub repels: bool,
     /// Whether it waits for the default scheduler.
     pub waits: bool,
+    /// Node that others leave for it; empty unless that was arranged.
+    pub nominated: Box<str>,
 }
 
 /// A port of a node that a pod takes.
@@ -100,6 +102,7 @@ impl Pod {
             ip: body.status.pod_ip.into(),
             priority: body.spec.priority,
             deletion_cost: cost.unwrap_or_default(),
+            nominated: body.status.nominated_node_name.into(),
             item: item.clone(),
         })
     }
@@ -212,6 +215,7 @@ struct Terms {
 #[serde(default, rename_all = "camelCase")]
 struct Status {
     phase: Phase,
+    nominated_node_name: String,
     #[serde(rename = "podIP")]
     pod_ip: String,
     conditions: Vec<Condition>,

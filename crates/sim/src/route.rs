@@ -199,12 +199,13 @@ fn service(world: &World, change: &Change) {
 /// Endpoints that somebody else deleted or changed are put right.
 fn endpoints(world: &World, kind: Kind, change: &Change) {
     let head = &change.item().object.head;
-    let (task, name) = match kind {
-        Kind::Endpoints => (Task::Endpoints, Some(&*head.name)),
-        _ => (Task::EndpointSlice, head.label("kubernetes.io/service-name")),
-    };
-    if let Some(name) = name {
-        world.add(task, format!("{}/{name}", head.namespace));
+    if kind == Kind::Endpoints {
+        let key: Arc<str> = change.item().key().into();
+        world.add(Task::Endpoints, key.clone());
+        // Those written by hand are copied to slices.
+        world.add(Task::EndpointSlice, key);
+    } else if let Some(name) = head.label("kubernetes.io/service-name") {
+        world.add(Task::EndpointSlice, format!("{}/{name}", head.namespace));
     }
 }
 

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use atoll_meta::Status;
 use serde_json::{Value, json};
 
 use super::backend::{Backend, backends, selector};
-use super::{Again, parent, split};
+use super::{Again, mirror, parent, split};
 use crate::child::controller_ref;
 use crate::kind::Kind;
 use crate::world::{Work, World};
 use crate::write;
 
-const SERVICE: &str = "kubernetes.io/service-name";
-const MANAGED: &str = "endpointslice.kubernetes.io/managed-by";
+/// Label that names the service of a slice.
+pub const SERVICE: &str = "kubernetes.io/service-name";
+/// Label that names who looks after a slice.
+pub const MANAGED: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "endpointslice-controller.k8s.io";
 /// Addresses in one slice.
 const MOST: usize = 100;
@@ -49,30 +52,34 @@ pub fn decide(backends: &[Backend], slices: &[Value]) -> Plan {
         let group = groups.entry(backend.ports.to_string()).or_insert_with(|| (backend.ports.clone(), Vec::new()));
         group.1.push(endpoint(backend));
     }
+    if let ([], [first, rest @ ..]) = (backends, slices) {
+        // An empty slice says that the service is looked after.
+        let full = first["endpoints"].as_array().is_some_and(|list| !list.is_empty());
+        let change = full.then(|| (name(first), Vec::new())).into_iter().collect();
+        return Plan { change, delete: rest.iter().map(key).collect(), ..Plan::default() };
+    }
+    if backends.is_empty() {
+        return Plan { create: vec![(json!([]), Vec::new())], ..Plan::default() };
+    }
+    arrange(groups.into_values().collect(), slices)
+}
+
+/// Spreads endpoints, grouped by their ports, over slices.
+pub fn arrange(groups: Vec<(Value, Vec<Value>)>, slices: &[Value]) -> Plan {
     let mut plan = Plan::default();
     let mut left: Vec<&Value> = slices.iter().collect();
-    for (ports, endpoints) in groups.into_values() {
+    for (ports, endpoints) in groups {
         let (own, others): (Vec<&Value>, Vec<&Value>) =
             left.into_iter().partition(|slice| same_ports(&slice["ports"], &ports));
         left = others;
         pack(ports, endpoints, &own, &mut plan);
     }
-    if backends.is_empty() {
-        // An empty slice says that the service is looked after.
-        match slices.first() {
-            None => plan.create.push((json!([]), Vec::new())),
-            Some(first) => {
-                left.remove(0);
-                if first["endpoints"].as_array().is_some_and(|list| !list.is_empty()) {
-                    plan.change.push((name(first), Vec::new()));
-                }
-            }
-        }
-    }
-    let strangers =
-        left.iter().map(|slice| (name(slice), slice["metadata"]["uid"].as_str().unwrap_or_default().to_owned()));
-    plan.delete.extend(strangers);
+    plan.delete.extend(left.into_iter().map(key));
     plan
+}
+
+fn key(slice: &Value) -> (String, String) {
+    (name(slice), slice["metadata"]["uid"].as_str().unwrap_or_default().to_owned())
 }
 
 fn name(slice: &Value) -> String {
@@ -97,7 +104,10 @@ fn same_ports(own: &Value, wanted: &Value) -> bool {
 }
 
 fn pack(ports: Value, endpoints: Vec<Value>, slices: &[&Value], plan: &mut Plan) {
-    let who = |endpoint: &Value| endpoint["targetRef"]["uid"].as_str().unwrap_or_default().to_owned();
+    let who = |endpoint: &Value| {
+        let known = endpoint["targetRef"]["uid"].as_str().or(endpoint["addresses"][0].as_str());
+        known.unwrap_or_default().to_owned()
+    };
     let mut wanted: BTreeMap<String, Value> = endpoints.into_iter().map(|one| (who(&one), one)).collect();
     let mut filled: Vec<(&Value, Vec<Value>)> = Vec::new();
     for slice in slices {
@@ -111,7 +121,7 @@ fn pack(ports: Value, endpoints: Vec<Value>, slices: &[&Value], plan: &mut Plan)
     }
     for (slice, list) in filled {
         if list.is_empty() {
-            plan.delete.push((name(slice), slice["metadata"]["uid"].as_str().unwrap_or_default().to_owned()));
+            plan.delete.push(key(slice));
         } else if *slice["endpoints"].as_array().unwrap_or(&Vec::new()) != list {
             plan.change.push((name(slice), list));
         }
@@ -124,26 +134,29 @@ fn pack(ports: Value, endpoints: Vec<Value>, slices: &[&Value], plan: &mut Plan)
 
 /// Looks after the slices of one service.
 pub async fn reconcile(world: &World, work: &Work) -> Again {
-    let Some(service) = parent(world, Kind::Service, work) else { return Ok(None) };
-    let Some(selector) = selector(&service) else { return Ok(None) };
-    if !service["metadata"]["deletionTimestamp"].is_null() {
+    let service = parent(world, Kind::Service, work);
+    if service.as_ref().is_some_and(|service| !service["metadata"]["deletionTimestamp"].is_null()) {
         return Ok(None);
     }
-    let (namespace, own) = split(&work.key);
-    let slices: Vec<Value> = world
-        .cache(Kind::EndpointSlice)
-        .list_in(namespace)
-        .iter()
-        .filter(|item| {
-            item.object.head.label(SERVICE) == Some(own)
-                && item.object.head.label(MANAGED) == Some(MANAGER)
-                && !item.object.head.deleting
-        })
-        .map(atoll_runtime::Item::tree)
-        .collect();
-    let plan = decide(&backends(world, &service, &selector), &slices);
+    let chosen = service.as_ref().and_then(selector);
+    mirror::reconcile(world, work, service.is_some() && chosen.is_none()).await?;
+    if let (Some(service), Some(selector)) = (service, chosen) {
+        let plan = decide(&backends(world, &service, &selector), &slices(world, work, MANAGER));
+        carry_out(world, work, plan, |ports, endpoints| slice(&service, ports, endpoints)).await?;
+    }
+    Ok(None)
+}
+
+/// Makes, changes and deletes slices.
+pub async fn carry_out(
+    world: &World,
+    work: &Work,
+    plan: Plan,
+    make: impl Fn(&Value, &[Value]) -> Value,
+) -> Result<(), Status> {
+    let (namespace, _) = split(&work.key);
     for (ports, endpoints) in &plan.create {
-        let slice = slice(&service, ports, endpoints);
+        let slice = make(ports, endpoints);
         let written = write::create(&world.manager, Kind::EndpointSlice, namespace, &slice).await?;
         world.expect(work, written.revision());
     }
@@ -155,7 +168,29 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
     for (name, uid) in &plan.delete {
         write::delete(&world.manager, Kind::EndpointSlice, (namespace, name), uid, None).await?;
     }
-    Ok(None)
+    Ok(())
+}
+
+/// The slices of a service that a manager looks after.
+pub fn slices(world: &World, work: &Work, manager: &str) -> Vec<Value> {
+    let (namespace, own) = split(&work.key);
+    let all = world.cache(Kind::EndpointSlice).list_in(namespace);
+    let ours = all.iter().filter(|item| {
+        let head = &item.object.head;
+        head.label(SERVICE) == Some(own) && head.label(MANAGED) == Some(manager) && !head.deleting
+    });
+    ours.map(atoll_runtime::Item::tree).collect()
+}
+
+/// Ports as slices have them: every one with a name, be it empty.
+pub fn named(ports: &Value) -> Value {
+    let mut ports = ports.clone();
+    for port in ports.as_array_mut().into_iter().flatten() {
+        if port.get("name").is_none() {
+            port["name"] = "".into();
+        }
+    }
+    ports
 }
 
 fn slice(service: &Value, ports: &Value, endpoints: &[Value]) -> Value {
@@ -166,16 +201,10 @@ fn slice(service: &Value, ports: &Value, endpoints: &[Value]) -> Value {
     }
     labels[SERVICE] = name.into();
     labels[MANAGED] = MANAGER.into();
-    let mut ports = ports.clone();
-    for port in ports.as_array_mut().into_iter().flatten() {
-        if port.get("name").is_none() {
-            port["name"] = "".into();
-        }
-    }
     json!({
         "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1",
         "metadata": {"generateName": format!("{name}-"), "labels": labels, "ownerReferences": [controller_ref(Kind::Service, service)]},
-        "addressType": "IPv4", "ports": ports, "endpoints": endpoints,
+        "addressType": "IPv4", "ports": named(ports), "endpoints": endpoints,
     })
 }
 

@@ -11,6 +11,7 @@ pub mod endpointslice;
 mod failure_policy;
 mod indexes;
 pub mod job;
+mod mirror;
 pub mod node_lifecycle;
 mod ordinal;
 pub mod replicaset;

@@ -159,16 +159,22 @@ impl<'a> View<'a> {
 
     fn ports(&self, node: &Node) -> Verdict {
         let taken = self.book.usage(node.name()).map(|usage| usage.ports.as_slice()).unwrap_or_default();
-        if self.pod.ports.iter().any(|port| taken.iter().any(|other| port.collides(other))) {
+        let promised = self.expected(node).flat_map(|other| other.ports.iter());
+        let mut all = taken.iter().chain(promised);
+        if !self.pod.ports.is_empty() && all.any(|other| self.pod.ports.iter().any(|port| port.collides(other))) {
             return refused("node(s) didn't have free ports for the requested pod ports");
         }
         Verdict::Fits
     }
 
     fn resources(&self, node: &Node) -> Verdict {
-        let none = Resources::default();
         let usage = self.book.usage(node.name());
-        let (taken, count) = usage.map_or((&none, 0), |usage| (&usage.requested, usage.pods.len()));
+        let (mut taken, mut count) =
+            usage.map_or((Resources::default(), 0), |usage| (usage.requested.clone(), usage.pods.len()));
+        for other in self.expected(node) {
+            taken.add(&other.request);
+            count += 1;
+        }
         let mut why = Vec::new();
         let mut hopeless = false;
         if i64::try_from(count).unwrap_or(i64::MAX) >= node.max_pods {
@@ -186,6 +192,14 @@ impl<'a> View<'a> {
             (false, false) => Verdict::Refused(why),
             (false, true) => Verdict::Never(why),
         }
+    }
+
+    /// Pods at least as important that others leave this node for.
+    fn expected<'s>(&'s self, node: &'s Node) -> impl Iterator<Item = &'s Arc<Pod>> {
+        let own = self.pod.head();
+        self.book
+            .nominated_on(node.name())
+            .filter(move |other| other.priority >= self.pod.priority && other.head().uid != own.uid)
     }
 
     fn evenly(&self, node: &Node) -> Verdict {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::filter::Verdict;
-use super::want::Want;
 
 /// When something about the pod itself is in the way.
 pub fn before_nodes(total: usize, why: &str) -> String {
@@ -12,44 +11,48 @@ pub fn before_nodes(total: usize, why: &str) -> String {
     )
 }
 
+/// What came of looking for pods that could leave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Attempt {
+    /// Some leave.
+    Succeeded,
+    /// The pod must not push others out.
+    NotAllowed,
+    /// Others are leaving already.
+    UnderWay,
+    /// Why each node cannot be made fit.
+    Failed(Vec<Vec<String>>),
+}
+
+/// Reasons with how often each was given, in order.
+fn counted<'a>(reasons: impl Iterator<Item = &'a String>) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for reason in reasons {
+        *counts.entry(reason).or_default() += 1;
+    }
+    let mut told: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    told.sort();
+    told.join(", ")
+}
+
 /// When every node has a reason.
-pub fn unschedulable(total: usize, refusals: &[Verdict], want: &Want) -> String {
+pub fn unschedulable(total: usize, refusals: &[Verdict], attempt: &Attempt) -> String {
     if total == 0 {
         return "no nodes available to schedule pods".into();
     }
-    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    let (mut hopeless, mut crowded) = (0, 0);
-    for refusal in refusals {
-        let list = match refusal {
-            Verdict::Fits => continue,
-            Verdict::Refused(list) => {
-                crowded += 1;
-                list
-            }
-            Verdict::Never(list) => {
-                hopeless += 1;
-                list
-            }
-        };
-        for reason in list {
-            *reasons.entry(reason).or_default() += 1;
+    let reasons = refusals.iter().flat_map(|refusal| match refusal {
+        Verdict::Fits => [].iter(),
+        Verdict::Refused(list) | Verdict::Never(list) => list.iter(),
+    });
+    let text = format!("0/{total} nodes are available: {}.", counted(reasons));
+    match attempt {
+        Attempt::Succeeded => text,
+        Attempt::NotAllowed => format!("{text} preemption: not eligible due to preemptionPolicy=Never."),
+        Attempt::UnderWay => {
+            format!("{text} preemption: not eligible due to a terminating pod on the nominated node.")
+        }
+        Attempt::Failed(nodes) => {
+            format!("{text} preemption: 0/{total} nodes are available: {}.", counted(nodes.iter().flatten()))
         }
     }
-    let mut told: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-    told.sort();
-    let mut text = format!("0/{total} nodes are available: {}.", told.join(", "));
-    if want.preemption_policy == "Never" {
-        text.push_str(" preemption: not eligible due to preemptionPolicy=Never.");
-        return text;
-    }
-    let mut after = Vec::new();
-    if crowded > 0 {
-        after.push(format!("{crowded} No preemption victims found for incoming pod"));
-    }
-    if hopeless > 0 {
-        after.push(format!("{hopeless} Preemption is not helpful for scheduling"));
-    }
-    after.sort();
-    text.push_str(&format!(" preemption: 0/{total} nodes are available: {}.", after.join(", ")));
-    text
 }

@@ -3,6 +3,7 @@
 mod affinity;
 mod filter;
 mod message;
+mod preemption;
 mod score;
 mod spread;
 mod want;
@@ -16,6 +17,8 @@ use serde_json::json;
 
 pub use affinity::matches_node_affinity;
 pub use filter::{Verdict, tolerates};
+use message::Attempt;
+use preemption::{Budget, Room, Seeker};
 pub use want::{Toleration, Want};
 
 use crate::book::Book;
@@ -38,8 +41,8 @@ const WIDTH: usize = 8;
 pub enum Decision {
     /// This one.
     Node(String),
-    /// None, and why.
-    None(String),
+    /// None, and what each node said.
+    None(Vec<Verdict>),
 }
 
 /// Looks for the best node for a pod.
@@ -60,10 +63,19 @@ pub fn decide(
         }
     }
     if fitting.is_empty() {
-        return Decision::None(message::unschedulable(nodes.len(), &refusals, want));
+        return Decision::None(refusals);
     }
     let best = score::best(&view, &fitting);
     Decision::Node(best.map(|node| node.name().to_owned()).unwrap_or_default())
+}
+
+/// A pod that found no node: why, and whom it may push out.
+struct Refusal {
+    pod: Arc<Pod>,
+    why: String,
+    room: Option<Room>,
+    /// Whether others are leaving for it already.
+    waits: bool,
 }
 
 /// Finds nodes for the pods that wait.
@@ -76,29 +88,56 @@ pub async fn reconcile(world: &World) -> Again {
     for pod in waiting.into_iter().take(BATCH) {
         let key: Arc<str> = pod.item.key().into();
         let Some(want) = Want::of(&pod.item) else { continue };
-        let decision = match volumes_missing(world, &pod, &want) {
-            Some(why) => Decision::None(message::before_nodes(nodes.len(), &why)),
-            None => decide(&want, &pod, &nodes, &world.book.read(), &|selector| namespaces(world, selector)),
-        };
+        if let Some(why) = volumes_missing(world, &pod, &want) {
+            world.book.write().park(&key);
+            let why = message::before_nodes(nodes.len(), &why);
+            refused.push(Refusal { pod, why, room: None, waits: false });
+            continue;
+        }
+        let decision = decide(&want, &pod, &nodes, &world.book.read(), &|selector| namespaces(world, selector));
         match decision {
             Decision::Node(node) => {
                 world.book.write().assume(&key, &node);
                 bindings.push((key, pod, node));
             }
-            Decision::None(why) => {
-                world.book.write().park(&key);
-                refused.push((pod, why));
-            }
+            Decision::None(refusals) => refused.push(give_up(world, &key, pod, &want, &nodes, &refusals)),
         }
     }
     let binding: Vec<_> = bindings.into_iter().map(|(key, pod, node)| bind(world, key, pod, node).boxed()).collect();
     futures::stream::iter(binding).buffer_unordered(WIDTH).for_each(|()| std::future::ready(())).await;
-    let telling: Vec<_> = refused.iter().map(|(pod, why)| refuse(world, pod, why).boxed()).collect();
+    let telling: Vec<_> = refused.iter().map(|refusal| refuse(world, refusal).boxed()).collect();
     futures::stream::iter(telling).buffer_unordered(WIDTH).for_each(|()| std::future::ready(())).await;
     if more {
         world.add(Task::Schedule, "");
     }
     Ok(None)
+}
+
+/// Puts a pod aside that no node takes, and looks for pods that could leave for it.
+fn give_up(
+    world: &World,
+    key: &Arc<str>,
+    pod: Arc<Pod>,
+    want: &Want,
+    nodes: &[Arc<Node>],
+    refusals: &[Verdict],
+) -> Refusal {
+    let budgets: Vec<Budget> = world.cache(Kind::PodDisruptionBudget).list().iter().filter_map(Budget::of).collect();
+    let find = |selector: &atoll_meta::selector::LabelSelector| namespaces(world, selector);
+    let seeker = Seeker { want, pod: &pod, nodes, namespaces: &find, budgets: &budgets };
+    let mut book = world.book.write();
+    let (room, attempt) = match seeker.search(&mut book, refusals) {
+        Ok(room) => (Some(room), Attempt::Succeeded),
+        Err(attempt) => (None, attempt),
+    };
+    let waits = attempt == Attempt::UnderWay;
+    if !waits {
+        book.nominate(key, room.as_ref().map_or("", |room| &room.node));
+    }
+    book.park(key);
+    drop(book);
+    let why = message::unschedulable(nodes.len(), refusals, &attempt);
+    Refusal { pod, why, room, waits }
 }
 
 fn namespaces(world: &World, selector: &atoll_meta::selector::LabelSelector) -> Vec<String> {
@@ -149,20 +188,67 @@ async fn bind(world: &World, key: Arc<str>, pod: Arc<Pod>, node: String) {
     }
 }
 
-/// Says in the pod's status and in an event why no node takes it.
-async fn refuse(world: &World, pod: &Pod, why: &str) {
+/// Says in the pod's status and in an event why no node takes it, and has others leave for it.
+async fn refuse(world: &World, refusal: &Refusal) {
+    let pod = &refusal.pod;
     let tree = pod.item.tree();
     let mut status = tree["status"].clone();
     let mut conditions = status["conditions"].take();
-    let says = Says { kind: "PodScheduled", status: "False", reason: "Unschedulable", message: why };
-    let changed = condition::set(&mut conditions, says, Stamps::Probe, &time::text(world.now()));
-    if !changed {
+    let says = Says { kind: "PodScheduled", status: "False", reason: "Unschedulable", message: &refusal.why };
+    let mut changed = condition::set(&mut conditions, says, Stamps::Probe, &time::text(world.now()));
+    status["conditions"] = conditions;
+    let node = match &refusal.room {
+        Some(room) => room.node.as_str(),
+        None if refusal.waits => &pod.nominated,
+        None => "",
+    };
+    changed |= node != status["nominatedNodeName"].as_str().unwrap_or_default();
+    if let Some(map) = status.as_object_mut() {
+        map.remove("nominatedNodeName");
+        if !node.is_empty() {
+            map.insert("nominatedNodeName".into(), node.into());
+        }
+    }
+    if changed {
+        let result: Result<_, Status> = write::status(&world.scheduler, Kind::Pod, &tree, &status).await;
+        if let Err(status) = result {
+            tracing::debug!(instance = %world.name, pod = pod.name(), %status, "reason not recorded");
+        }
+        teller::tell(world, Teller::Scheduler, &tree, "Warning", "FailedScheduling", &refusal.why).await;
+    }
+    // Only now: whoever gets the news of the first one leaving knows for whom.
+    if let Some(room) = &refusal.room {
+        let leaving: Vec<_> = room.victims.iter().map(|victim| push_out(world, victim, pod, node).boxed()).collect();
+        futures::stream::iter(leaving).buffer_unordered(WIDTH).for_each(|()| std::future::ready(())).await;
+    }
+}
+
+/// Has a pod leave its node for a more important one.
+async fn push_out(world: &World, victim: &Pod, winner: &Pod, node: &str) {
+    let head = victim.head();
+    if head.deleting {
         return;
     }
+    let tree = victim.item.tree();
+    let mut status = tree["status"].clone();
+    let mut conditions = status["conditions"].take();
+    let message = "default-scheduler: preempting to accommodate a higher priority pod";
+    let says = Says { kind: "DisruptionTarget", status: "True", reason: "PreemptionByScheduler", message };
+    condition::set(&mut conditions, says, Stamps::Transition, &time::text(world.now()));
     status["conditions"] = conditions;
-    let result: Result<_, Status> = write::status(&world.scheduler, Kind::Pod, &tree, &status).await;
-    if let Err(status) = result {
-        tracing::debug!(instance = %world.name, pod = pod.name(), %status, "reason not recorded");
+    let key = (&*head.namespace, &*head.name);
+    let result = match write::status(&world.scheduler, Kind::Pod, &tree, &status).await {
+        Ok(_) => write::delete(&world.scheduler, Kind::Pod, key, &head.uid, None).await.map(drop),
+        Err(status) => Err(status),
+    };
+    match result {
+        Ok(()) => {
+            let text = format!("Preempted by pod {} on node {node}", winner.head().uid);
+            teller::tell(world, Teller::Scheduler, &tree, "Normal", "Preempted", &text).await;
+        }
+        Err(status) => {
+            tracing::debug!(instance = %world.name, pod = victim.name(), %status, "not pushed out");
+            world.queue.add_after(crate::world::Work::new(Task::Schedule, ""), std::time::Duration::from_millis(200));
+        }
     }
-    teller::tell(world, Teller::Scheduler, &tree, "Warning", "FailedScheduling", why).await;
 }
