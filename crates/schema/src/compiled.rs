@@ -47,6 +47,12 @@ impl Compiled {
         Ok(Arc::new(Self { schema, rules, hash: hash(schema_json) }))
     }
 
+    /// Complaints about rules that could cost too much, relative to `path`. Asked when a CRD is written only: one
+    /// that was accepted once is served.
+    pub fn check_costs(&self, path: &FieldPath) -> Vec<FieldError> {
+        self.rules.as_ref().map(|rules| rules::check_costs(rules, &self.schema, path)).unwrap_or_default()
+    }
+
     /// What the schema says, in 32 bytes.
     pub fn hash(&self) -> &Hash {
         &self.hash
@@ -74,6 +80,11 @@ impl Compiled {
 
     /// Checks an object, on update with its old state: schema, embedded objects, lists, rules.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        self.check(new, old, |_| {})
+    }
+
+    /// Like [`Compiled::validate`]; also tells which rules are broken by what did not change.
+    pub fn check(&self, new: &Value, old: Option<&Value>, mut forgiven: impl FnMut(&FieldError)) -> Vec<FieldError> {
         let mut errors = validate(new, &self.schema, old, &FieldPath::root());
         let Some(rules) = &self.rules else { return errors };
         // Rules may rely on the schema; they are not asked about objects that break it.
@@ -85,7 +96,9 @@ impl Compiled {
             let what = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
             errors.push(FieldError::invalid(FieldPath::root(), Value::Null, what));
         } else {
-            errors.extend(rules::run(rules, &self.schema, new, old));
+            let [wrong, before] = rules::run(rules, &self.schema, new, old);
+            errors.extend(wrong);
+            before.iter().for_each(&mut forgiven);
         }
         errors
     }

@@ -52,6 +52,7 @@ fn rules_that_make_no_sense_are_refused_when_the_crd_is_created() {
         ),
         ("self.items.all(x, x.nme == '')", "undefined field 'nme'"),
         ("Foo{a: 1} == 1", "undeclared reference to 'Foo' (in container '')"),
+        ("cel.bind(n, self.replicas, n == 1)", "undeclared reference to"),
         ("self.name.matches()", "found no matching overload for 'matches' applied to '(string)'"),
         ("self.name.matches('(')", "compilation failed: invalid matches argument"),
         ("self.replicas && self.on", "found no matching overload for '_&&_' applied to '(int, bool)'"),
@@ -110,7 +111,6 @@ fn expressions_mean_what_they_mean_in_the_original() {
         "self.items.map(i, i.name) == ['x', 'y']",
         "self.items.filter(i, has(i.size)).size() == 1",
         "self.tags.exists_one(t, t == 'a')",
-        "cel.bind(n, self.replicas + 1, n * n == 16)",
         "self.tags.all(i, t, i < 3 && t.size() == 1)",
         "self.tags.transformList(i, t, t + string(i)) == ['b0', 'a1', 'c2']",
         "self.tags.sortBy(t, t) == ['a', 'b', 'c']",
@@ -235,7 +235,10 @@ fn rules_forgive_what_did_not_change() {
         "a": {"type": "string", "x-kubernetes-validations": [{"rule": "self.size() < 2", "message": "m"}]}, "b": {"type": "string"}}}}});
     let compiled = Compiled::new(&json).unwrap();
     let old = json!({"spec": {"a": "long"}});
-    assert!(compiled.validate(&json!({"spec": {"a": "long", "b": "x"}}), Some(&old)).is_empty());
+    let mut forgiven = Vec::new();
+    let new = json!({"spec": {"a": "long", "b": "x"}});
+    assert!(compiled.check(&new, Some(&old), |error| forgiven.push(error.to_string())).is_empty());
+    assert_eq!(forgiven, ["spec.a: Invalid value: \"long\": m"], "it is told all the same");
     assert_eq!(compiled.validate(&json!({"spec": {"a": "other"}}), Some(&old)).len(), 1);
     assert_eq!(compiled.validate(&old, None).len(), 1);
 }
@@ -261,6 +264,64 @@ fn expensive_rules_are_stopped() {
     let growing = json!({"rule": "self.tags.map(a, a).size() > 0"});
     let many: Vec<String> = (0..20_000).map(|at| at.to_string()).collect();
     assert!(run(growing, json!({"tags": many}), None)[0].contains("actual cost limit exceeded"));
+}
+
+fn costs(spec: Value) -> Vec<String> {
+    let json = json!({"type": "object", "properties": {"spec": spec}});
+    let complaints = Compiled::new(&json).unwrap().check_costs(&FieldPath::root());
+    complaints.iter().map(ToString::to_string).collect()
+}
+
+fn list(max: Option<u64>, items: Value, rule: &str) -> Value {
+    let mut list = json!({"type": "array", "items": items, "x-kubernetes-validations": [{"rule": rule}]});
+    if let Some(max) = max {
+        list["maxItems"] = max.into();
+    }
+    json!({"type": "object", "properties": {"list": list}})
+}
+
+#[test]
+fn rules_that_could_cost_too_much_are_told_when_the_crd_is_created() {
+    let (text, short) = (json!({"type": "string"}), json!({"type": "string", "maxLength": 10}));
+    let pairs = "self.all(a, self.exists_one(b, a == b))";
+    for fine in [
+        list(None, text.clone(), "self.size() < 5"),
+        list(None, text.clone(), "self == oldSelf"),
+        list(Some(100), short.clone(), pairs),
+        list(Some(10), text.clone(), "self.all(a, a.startsWith('x'))"),
+        json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.matches('^[a-z]+$')"}]}),
+        json!({"type": "object", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}),
+    ] {
+        assert!(costs(fine.clone()).is_empty(), "{fine}: {:?}", costs(fine.clone()));
+    }
+    let at = "properties[spec].properties[list].x-kubernetes-validations[0].rule";
+    let hint = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)";
+    let far = format!("{at}: Forbidden: estimated rule cost exceeds budget by factor of more than 100x {hint}");
+    assert_eq!(costs(list(None, text, pairs))[0], far);
+    let complaints = costs(list(Some(2000), short, pairs));
+    assert!(complaints[0].starts_with(&format!("{at}: Forbidden: estimated rule cost exceeds budget by factor of ")));
+    assert!(!complaints[0].contains("more than"), "{complaints:?}");
+}
+
+#[test]
+fn a_rule_counts_as_often_as_its_place_can_occur() {
+    let inner = |max: u64| {
+        json!({"type": "object", "properties": {"outer": {"type": "array", "maxItems": max, "items": {
+            "type": "string", "maxLength": 1000, "x-kubernetes-validations": [{"rule": "self.contains('abc')"}]}}}})
+    };
+    assert!(costs(inner(1000)).is_empty());
+    let complaints = costs(inner(1_000_000));
+    let at = "properties[spec].properties[outer].items.x-kubernetes-validations[0].rule";
+    assert!(
+        complaints[0].starts_with(&format!("{at}: Forbidden: estimated rule cost exceeds budget")),
+        "{complaints:?}"
+    );
+    assert!(
+        complaints
+            .last()
+            .unwrap()
+            .contains("x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema")
+    );
 }
 
 #[test]

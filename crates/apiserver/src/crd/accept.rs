@@ -46,7 +46,7 @@ fn check(call: &Call, old: Option<&Value>, object: &Value) -> Vec<FieldError> {
         "" => errors.push(FieldError::required(at("spec.scope"), "")),
         other => errors.push(FieldError::not_supported(at("spec.scope"), other, &["Cluster", "Namespaced"])),
     }
-    check_versions(call, spec, &mut errors);
+    check_versions(call, old, spec, &mut errors);
     for field in ["plural", "singular", "kind", "listKind"] {
         let value = spec["names"][field].as_str().unwrap_or_default();
         let path = at("spec.names").child(field);
@@ -116,7 +116,7 @@ fn place(versions: &[Value], index: usize, part: &str, shared: &str) -> Option<F
     }
 }
 
-fn check_versions(call: &Call, spec: &Value, errors: &mut Vec<FieldError>) {
+fn check_versions(call: &Call, old: Option<&Value>, spec: &Value, errors: &mut Vec<FieldError>) {
     let path = FieldPath::new("spec.versions");
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let storage = versions.iter().filter(|version| version["storage"] == true).count();
@@ -136,10 +136,15 @@ fn check_versions(call: &Call, spec: &Value, errors: &mut Vec<FieldError>) {
         match version["schema"].get("openAPIV3Schema") {
             None => errors.push(FieldError::required(own.child("schema").child("openAPIV3Schema"), "")),
             Some(schema) => {
-                if let Some(at) = place(versions, index, "schema", "spec.validation")
-                    && let Err(faults) = call.hub.interner.compile(schema, &at.child("openAPIV3Schema"))
-                {
-                    errors.extend(faults);
+                if let Some(at) = place(versions, index, "schema", "spec.validation") {
+                    let at = at.child("openAPIV3Schema");
+                    let known = || old.is_some_and(|old| has_schema(old, schema));
+                    match call.hub.interner.compile(schema, &at) {
+                        Err(faults) => errors.extend(faults),
+                        // What was accepted once stays accepted.
+                        Ok(compiled) if !known() => errors.extend(compiled.check_costs(&at)),
+                        Ok(_) => {}
+                    }
                 }
             }
         }
@@ -147,6 +152,12 @@ fn check_versions(call: &Call, spec: &Value, errors: &mut Vec<FieldError>) {
             check_columns(&version["additionalPrinterColumns"], &at, errors);
         }
     }
+}
+
+/// Whether a definition has a version with exactly this schema.
+fn has_schema(definition: &Value, schema: &Value) -> bool {
+    let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    versions.iter().any(|version| version["schema"]["openAPIV3Schema"] == *schema)
 }
 
 fn check_columns(columns: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {

@@ -125,9 +125,10 @@ impl Custom {
         self.stored.is_some()
     }
 
-    /// Checks an object against schema and rules.
-    pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let mut errors = self.compiled.as_ref().map(|compiled| compiled.validate(new, old)).unwrap_or_default();
+    /// Checks an object against schema and rules; `warn` is told of rules broken by what did not change.
+    pub fn validate(&self, new: &Value, old: Option<&Value>, warn: impl Fn(String)) -> Vec<FieldError> {
+        let forgiven = |error: &FieldError| warn(error.to_string());
+        let mut errors = self.compiled.as_ref().map(|own| own.check(new, old, forgiven)).unwrap_or_default();
         if let Some(error) = self.scale.as_ref().and_then(|scale| replicas_error(new, &scale.spec)) {
             // Before the note that rules were not looked at.
             let skipped = errors.last().is_some_and(|last| last.path.as_str().is_empty());

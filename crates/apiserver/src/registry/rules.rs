@@ -13,7 +13,7 @@ impl Call {
         let mut errors = strategy::validate_metadata(&object["metadata"], self.kind.name_rule(), self.kind.namespaced);
         match self.kind.custom() {
             None => errors.extend(strategy::validate_create(&self.strategy(now), object)),
-            Some(custom) => errors.extend(custom.validate(object, None)),
+            Some(custom) => errors.extend(custom.validate(object, None, |_| {})),
         }
         errors
     }
@@ -93,8 +93,10 @@ impl Call {
             (None, "ephemeralcontainers") => errors.extend(strategy::validate_ephemeral(new, old)),
             (None, "resize") => errors.extend(strategy::validate_resize(new, old)),
             (None, _) => errors.extend(strategy::validate_update(&self.strategy(now), new, old)),
-            (Some(custom), "status") => errors.extend(custom.validate(new, Some(old)).into_iter().map(of_status)),
-            (Some(custom), _) => errors.extend(custom.validate(new, Some(old))),
+            (Some(custom), _) => {
+                let found = custom.validate(new, Some(old), |text| self.warn(text));
+                errors.extend(found.into_iter().map(|error| if sub == "status" { of_status(error) } else { error }));
+            }
         }
         errors
     }

@@ -114,8 +114,12 @@ impl Instances {
         if self.hub.instance(name).is_none() {
             self.hub.create_instance(name).await?;
         }
-        if let Some(instance) = self.hub.instance(name).filter(|_| object["spec"]["limits"].is_object()) {
-            instance.set_limits(atoll_apiserver::Limits::of(&object["spec"]["limits"]));
+        if let Some(instance) = self.hub.instance(name) {
+            // Those that were taken back are as usual again; usual ones are shared by all instances.
+            let wanted = atoll_apiserver::Limits::of(&object["spec"]["limits"]);
+            if *instance.limits() != wanted {
+                instance.set_limits(wanted);
+            }
         }
         self.run(name, &object).await?;
         if let Some(sim) = self.running.lock().get(name).and_then(|running| running.sim.as_ref()) {

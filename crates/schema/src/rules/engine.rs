@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::check::{Checker, TYPES};
 use super::shape::Shape;
-use super::{Answer, Expected, Failure, Rules, expand, value};
+use super::{Answer, Expected, Failure, Rules, estimate, expand, value};
 use crate::{Schema, pattern};
 
 /// CEL through the community interpreter.
@@ -29,6 +29,7 @@ pub struct Program {
     expr: IdedExpr,
     uses_old: bool,
     cost: i64,
+    estimate: u64,
     /// Patterns written in the expression, kept compiled as long as it lives.
     _patterns: Vec<Arc<Regex>>,
 }
@@ -84,9 +85,13 @@ impl Rules for Cel {
         });
         let patterns: Result<Vec<Arc<Regex>>, String> = patterns.into_iter().collect();
         let patterns = patterns.map_err(|why| format!("compilation failed: invalid matches argument: {why}"))?;
-        let cost = expand::count(&expr);
+        let (cost, estimate) = (expand::count(&expr), estimate::cost(&expr, schema));
         let expr = expand::meter(expr, &mut 0)?;
-        Ok(Program { expr, uses_old, cost, _patterns: patterns })
+        Ok(Program { expr, uses_old, cost, estimate, _patterns: patterns })
+    }
+
+    fn estimate(&self, program: &Program) -> u64 {
+        program.estimate
     }
 
     fn uses_old(&self, program: &Program) -> bool {

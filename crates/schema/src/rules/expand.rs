@@ -10,7 +10,7 @@ const ENTRY: &str = "@entry";
 /// `a.?b`, which yields nothing instead of failing.
 pub(crate) const OPT_SELECT: &str = "@optSelect";
 
-/// Writes out `cel.bind`, loops with two variables, `sortBy`, `optMap` and `optFlatMap`.
+/// Writes out loops with two variables, `sortBy`, `optMap` and `optFlatMap`.
 ///
 /// Fails for what the evaluator cannot do at all.
 pub(crate) fn expand(expr: IdedExpr) -> Result<IdedExpr, String> {
@@ -26,9 +26,6 @@ pub(crate) fn expand(expr: IdedExpr) -> Result<IdedExpr, String> {
     let target = call.target.as_deref();
     let args = &call.args;
     let written = match (call.func_name.as_str(), args.len(), target) {
-        ("bind", 3, Some(IdedExpr { expr: Expr::Ident(space), .. })) if space == "cel" => {
-            names(1).map(|names| bind(&names[0], args[1].clone(), args[2].clone()))
-        }
         (name @ ("all" | "exists" | "exists_one" | "existsOne" | "transformList"), 3, Some(target)) => {
             names(2).map(|names| pairs(name, target.clone(), &names, None, args[2].clone()))
         }

@@ -1,11 +1,14 @@
 //! Rules in CEL: compiled when a CRD is created, run when an object is written.
 
+mod budget;
 mod check;
 mod engine;
 mod escape;
+mod estimate;
 mod expand;
 mod function;
 mod shape;
+mod size;
 mod tree;
 mod value;
 
@@ -13,6 +16,7 @@ use serde_json::Value;
 
 use crate::Schema;
 
+pub(crate) use budget::check_costs;
 pub use engine::{Bound, Cel, Program};
 pub(crate) use tree::{RuleTree, check_defaults, compile, run};
 
@@ -63,6 +67,9 @@ pub trait Rules {
         optional_old: bool,
         expected: Expected,
     ) -> Result<Self::Program, String>;
+
+    /// What the expression can cost at most.
+    fn estimate(&self, program: &Self::Program) -> u64;
 
     /// Whether the expression looks at the old value.
     fn uses_old(&self, program: &Self::Program) -> bool;

@@ -18,17 +18,17 @@ const MAX_MESSAGE: usize = 5 * 1024;
 /// The rules at and below one node; nodes without any have no tree.
 #[derive(Debug, Default)]
 pub(crate) struct RuleTree {
-    rules: Vec<Ready>,
-    properties: BTreeMap<Box<str>, RuleTree>,
-    additional: Option<Box<RuleTree>>,
-    items: Option<Box<RuleTree>>,
+    pub(super) rules: Vec<Ready>,
+    pub(super) properties: BTreeMap<Box<str>, RuleTree>,
+    pub(super) additional: Option<Box<RuleTree>>,
+    pub(super) items: Option<Box<RuleTree>>,
 }
 
 /// A rule ready to run.
 #[derive(Debug)]
-struct Ready {
-    program: Program,
-    message: Option<Program>,
+pub(super) struct Ready {
+    pub(super) program: Program,
+    pub(super) message: Option<Program>,
     uses_old: bool,
     field_path: String,
 }
@@ -115,9 +115,9 @@ pub(crate) fn check_defaults(tree: &RuleTree, schema: &Schema, path: &FieldPath,
     let resource = schema.embedded_resource;
     if let Some(default) = &schema.default {
         let at = path.child("default");
-        let mut found = walk_all(tree, schema, default, Some(default), resource, &at, false);
+        let mut found = walk_all(tree, schema, default, Some(default), resource, &at, false).errors;
         if found.is_empty() {
-            found = walk_all(tree, schema, default, None, resource, &at, false);
+            found = walk_all(tree, schema, default, None, resource, &at, false).errors;
         }
         errors.append(&mut found);
     }
@@ -131,9 +131,10 @@ pub(crate) fn check_defaults(tree: &RuleTree, schema: &Schema, path: &FieldPath,
     }
 }
 
-/// Runs all rules over an object.
-pub(crate) fn run(tree: &RuleTree, schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    walk_all(tree, schema, value, old, true, &FieldPath::root(), true)
+/// Runs all rules over an object: what is wrong, and what is forgiven because it was so before.
+pub(crate) fn run(tree: &RuleTree, schema: &Schema, value: &Value, old: Option<&Value>) -> [Vec<FieldError>; 2] {
+    let walk = walk_all(tree, schema, value, old, true, &FieldPath::root(), true);
+    [walk.errors, walk.forgiven]
 }
 
 fn walk_all(
@@ -144,12 +145,12 @@ fn walk_all(
     resource: bool,
     path: &FieldPath,
     forgives: bool,
-) -> Vec<FieldError> {
-    let mut walk = Walk { errors: Vec::new(), budget: PER_OBJECT };
+) -> Walk {
+    let mut walk = Walk { errors: Vec::new(), forgiven: Vec::new(), budget: PER_OBJECT };
     let start = Trail::Start(path.as_str());
     let before = Before { old, same: old.filter(|_| forgives), parent: None, root: true };
     walk.node(tree, schema, value, before, resource, &start);
-    walk.errors
+    walk
 }
 
 /// What was there before.
@@ -184,6 +185,7 @@ struct Stop;
 
 struct Walk {
     errors: Vec<FieldError>,
+    forgiven: Vec<FieldError>,
     budget: i64,
 }
 
@@ -262,11 +264,9 @@ impl Walk {
             match Cel.eval(&ready.program, &bound, rule.optional_old_self, &mut self.budget) {
                 Ok(Answer::Bool(true)) => {}
                 Ok(Answer::Bool(false)) => {
-                    if !ready.uses_old && before.is_unchanged(value, schema) {
-                        continue;
-                    }
                     let error = self.complaint(ready, rule, schema, value, &bound, trail);
-                    self.errors.push(error);
+                    let forgiven = !ready.uses_old && before.is_unchanged(value, schema);
+                    if forgiven { &mut self.forgiven } else { &mut self.errors }.push(error);
                 }
                 Ok(_) => self.errors.push(fail(format!("rule did not yield a bool evaluating rule: {}", name(rule)))),
                 Err(Failure::Error(why)) if why == "no such overload" => self.errors.push(fail(format!(
