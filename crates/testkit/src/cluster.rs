@@ -1,5 +1,6 @@
 //! A real control plane: etcd, kube-apiserver and, if asked for, its controllers.
 
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -81,6 +82,25 @@ impl Drop for Cluster {
             eprintln!("{}: {}", ran.command, ran.stderr);
         }
     }
+}
+
+/// Makes the etcd of a control plane that `tests/peers/up` started in a directory forget its history up to a revision.
+pub fn compact_etcd(directory: &Path, revision: u64) -> anyhow::Result<()> {
+    let port: u16 = std::fs::read_to_string(directory.join("ports/etcd"))?.trim().parse()?;
+    let body = format!("{{\"revision\":\"{revision}\"}}");
+    let mut socket = std::net::TcpStream::connect(("127.0.0.1", port))?;
+    let length = body.len();
+    write!(
+        socket,
+        "POST /v3/kv/compaction HTTP/1.1\r\nhost: etcd\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )?;
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer)?;
+    // Forgotten already is as good.
+    let done = answer.starts_with("HTTP/1.1 200") || answer.contains("has been compacted");
+    anyhow::ensure!(done, "etcd does not compact: {answer}");
+    Ok(())
 }
 
 /// A way to the current context of a kubeconfig.

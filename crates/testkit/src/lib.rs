@@ -8,5 +8,5 @@ mod server;
 
 pub mod peers;
 
-pub use cluster::{Cluster, Parts, SAME_CONTROLLERS, remote};
+pub use cluster::{Cluster, Parts, SAME_CONTROLLERS, compact_etcd, remote};
 pub use server::{EngineChoice, Options, TestServer};

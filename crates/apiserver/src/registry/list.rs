@@ -171,9 +171,7 @@ impl Call {
     async fn at(&self, wanted: Revision) -> Result<Snapshot, Status> {
         self.wait_for(wanted).await?;
         self.hub.engine.snapshot(self.instance.id, Some(wanted)).await.map_err(|error| match error {
-            StoreError::Compacted { .. } => {
-                Status::expired(format!("The provided resource version {wanted} is too old."))
-            }
+            StoreError::Compacted { .. } => Status::expired("The resourceVersion for the provided list is too old."),
             other => store_status(&other),
         })
     }

@@ -90,6 +90,9 @@ fn atoll_answers_as_the_original_does() {
     };
     let kubeconfig = given.unwrap_or_else(|| cluster.as_ref().unwrap().kubeconfig().to_owned());
     let server = TestServer::memory().unwrap();
+    // The beginning is forgotten on both sides: what refers to it has expired.
+    atoll_testkit::compact_etcd(kubeconfig.parent().unwrap(), 10).unwrap();
+    server.compact("root").unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let tallies: Vec<Tally> = runtime.block_on(async {
         let real = Side::new(remote("real", &kubeconfig).await.unwrap(), side::strangers(&kubeconfig).await);
