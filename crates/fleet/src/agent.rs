@@ -93,7 +93,7 @@ async fn register(options: &AgentOptions) -> Result<(), Status> {
 fn works(options: &AgentOptions, index: &Arc<Index>, member: &Arc<Member>) -> Informer {
     let selection = Selection { namespace: Some(names::execution_namespace(&options.name)), query: String::new() };
     let (index, member) = (index.clone(), Arc::downgrade(member));
-    Informer::start(options.instance.clone(), gvr::works(), selection, move |change| {
+    Informer::start_light(options.instance.clone(), gvr::works(), selection, move |change| {
         let head = &change.item().object.head;
         if let Some(id) = head.label(label::WORK_ID) {
             match &change {
@@ -112,7 +112,7 @@ fn works(options: &AgentOptions, index: &Arc<Index>, member: &Arc<Member>) -> In
 fn customizations(instance: &Endpoint, interpreter: &Arc<ArcSwap<Interpreter>>, member: &Arc<Member>) -> Informer {
     let (interpreter, member) = (interpreter.clone(), Arc::downgrade(member));
     let known = parking_lot::Mutex::new(std::collections::BTreeMap::<String, Value>::new());
-    Informer::start(instance.clone(), gvr::customizations(), Selection::default(), move |change| {
+    Informer::start_light(instance.clone(), gvr::customizations(), Selection::default(), move |change| {
         let mut known = known.lock();
         let item: &Item = change.item();
         match &change {

@@ -116,8 +116,10 @@ impl Binding {
 }
 
 /// What decides who has to look at a binding; read without the rest.
-#[derive(Copy, Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traits {
+    /// The template.
+    pub resource: ObjectReference,
     /// Whether it takes dependencies along.
     pub propagates: bool,
     /// Whether it leaves clusters.
@@ -132,6 +134,7 @@ impl Traits {
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Spec {
+            resource: ObjectReference,
             #[serde(default)]
             propagate_deps: bool,
             #[serde(default)]
@@ -144,6 +147,7 @@ impl Traits {
         }
         let spec = item.decode::<Only>().unwrap_or_default().spec;
         Self {
+            resource: spec.resource,
             propagates: spec.propagate_deps,
             leaves: !spec.graceful_eviction_tasks.is_empty(),
             priority: spec.schedule_priority.map(|priority| priority.priority).unwrap_or_default(),

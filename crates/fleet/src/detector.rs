@@ -23,7 +23,11 @@ type Again = Result<Option<Duration>, Status>;
 
 /// Matches one template with the policies and writes its binding.
 pub async fn detect(core: Arc<Core>, key: TemplateKey) -> Again {
-    let Some(watched) = core.templates.get(&key.gvk) else { return Ok(None) };
+    let Some(watched) = core.templates.get(&key.gvk) else {
+        // Its kind is not served for a while: what it has become waits for that.
+        core.queues.works.add(key.binding());
+        return Ok(None);
+    };
     let Some(item) = watched.cache().get(&key.namespace, &key.name) else {
         core.templates.forget(&key);
         return gone(&core, &watched, &key).await;

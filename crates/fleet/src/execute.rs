@@ -208,6 +208,9 @@ impl Executor {
     async fn tell(&self, task: &Task<'_>, outcome: Result<&Option<Value>, &Status>) -> Result<(), Status> {
         let old = task.work.status.clone().unwrap_or_default();
         let new = status(task, &old, outcome, &self.interpreter.load(), (self.clock)());
+        if old == new {
+            return Ok(());
+        }
         let trees = (serde_json::to_value(&old).unwrap_or_default(), serde_json::to_value(&new).unwrap_or_default());
         let Some(patch) = diff::merge_patch(&trees.0, &trees.1) else { return Ok(()) };
         let namespace = task.work.metadata.namespace.as_deref();

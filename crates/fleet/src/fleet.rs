@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::binding::{Binding, Traits};
 use crate::core::{Core, Informers};
-use crate::keys::{BindingKey, PolicyKey};
+use crate::keys::{BindingKey, PolicyKey, TemplateKey};
 use crate::options::Options;
 use crate::overrides::OverridePolicy;
 use crate::policy::Policy;
@@ -133,7 +133,7 @@ fn informers(core: &Arc<Core>) -> Informers {
     let all = Selection::default;
     let start = |gvr: Gvr, selection: Selection, sink: Box<dyn Fn(&Core, Change) + Send + Sync>| {
         let weak: Weak<Core> = weak.clone();
-        Informer::start(core.instance.clone(), gvr, selection, move |change| {
+        Informer::start_light(core.instance.clone(), gvr, selection, move |change| {
             if let Some(core) = weak.upgrade() {
                 sink(&core, change);
             }
@@ -267,7 +267,12 @@ fn binding_sink(core: &Core, change: Change) {
         core.index.put_binding(id, key.clone());
     }
     core.index.put_parents(&key, &attach::parents(&head.labels));
-    core.queues.works.add(key.clone());
+    if core.informers.get().is_none() && !head.deleting {
+        // At the start its template is looked at first, and then its works; once is enough.
+        core.queues.templates.add(TemplateKey::of(&traits.resource));
+    } else {
+        core.queues.works.add(key.clone());
+    }
     if !core.take_settled(&key, head.generation) {
         core.queues.decisions.add_ranked(key.clone(), traits.priority);
     }

@@ -112,7 +112,7 @@ impl Member {
             let entry = watched.entry(info.gvr.clone()).or_insert_with(|| {
                 let selection =
                     Selection { namespace: None, query: "labelSelector=karmada.io%2Fmanaged%3Dtrue".to_owned() };
-                Arc::new(Informer::start(
+                Arc::new(Informer::start_light(
                     self.endpoint.clone(),
                     info.gvr.clone(),
                     selection,

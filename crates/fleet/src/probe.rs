@@ -233,7 +233,7 @@ fn ready(status: &mut ClusterStatus, answer: &Answer, now: Timestamp) {
 /// Follows nodes and pods of a member.
 fn follow(endpoint: &Endpoint, summary: &Arc<Mutex<Summary>>, changed: &Arc<Notify>) -> [Informer; 2] {
     let (sum, notify) = (summary.clone(), changed.clone());
-    let nodes = Informer::start(endpoint.clone(), gvr::core("nodes"), Selection::default(), move |change| {
+    let nodes = Informer::start_light(endpoint.clone(), gvr::core("nodes"), Selection::default(), move |change| {
         match &change {
             Change::Added(item) | Change::Updated(_, item) => sum.lock().put_node(&item.tree()),
             Change::Deleted(item) => sum.lock().remove_node(&item.object.head.name),
@@ -242,14 +242,18 @@ fn follow(endpoint: &Endpoint, summary: &Arc<Mutex<Summary>>, changed: &Arc<Noti
     });
     let (sum, notify) = (summary.clone(), changed.clone());
     let query = "fieldSelector=status.phase!%3DSucceeded%2Cstatus.phase!%3DFailed".to_owned();
-    let pods =
-        Informer::start(endpoint.clone(), gvr::core("pods"), Selection { namespace: None, query }, move |change| {
+    let pods = Informer::start_light(
+        endpoint.clone(),
+        gvr::core("pods"),
+        Selection { namespace: None, query },
+        move |change| {
             match &change {
                 Change::Added(item) | Change::Updated(_, item) => sum.lock().put_pod(&item.key(), &item.tree()),
                 Change::Deleted(item) => sum.lock().remove_pod(&item.key()),
             }
             notify.notify_one();
-        });
+        },
+    );
     [nodes, pods]
 }
 

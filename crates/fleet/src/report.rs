@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use atoll_api::work::ResourceBindingStatus;
 use atoll_meta::Status;
 use atoll_runtime::Patch;
 use serde_json::{Value, json};
@@ -19,9 +20,7 @@ pub async fn report(core: Arc<Core>, key: BindingKey) -> Again {
     let Some(binding) = core.binding(&key).filter(|binding| !binding.is_deleting()) else { return Ok(None) };
     let works = core.work_states(&binding);
     let new = aggregate::status(&binding, &works, core.now());
-    let old = binding.status.clone().unwrap_or_default();
-    let trees = (serde_json::to_value(&old).unwrap_or_default(), serde_json::to_value(&new).unwrap_or_default());
-    if let Some(patch) = diff::merge_patch(&trees.0, &trees.1) {
+    if let Some(patch) = difference(binding.status.as_ref(), &new) {
         core.instance
             .patch(&key.gvr(), key.in_namespace(), &key.name, "status", Patch::Merge, &json!({"status": patch}))
             .await?;
@@ -32,6 +31,14 @@ pub async fn report(core: Arc<Core>, key: BindingKey) -> Again {
         .filter_map(|item| Some((item.cluster_name.clone(), item.status.clone()?)))
         .collect();
     tell_template(&core, &binding, &items).await
+}
+
+fn difference(old: Option<&ResourceBindingStatus>, new: &ResourceBindingStatus) -> Option<Value> {
+    if old == Some(new) {
+        return None;
+    }
+    let tree = |status| serde_json::to_value(status).unwrap_or_default();
+    diff::merge_patch(&old.map_or_else(|| json!({}), tree), &tree(new))
 }
 
 async fn tell_template(core: &Core, binding: &Binding, items: &[(String, Value)]) -> Again {

@@ -146,7 +146,8 @@ impl Templates {
             if !watched.contains_key(gvk) {
                 let shared = Arc::new(gvk.clone());
                 let sink = sink(Arc::downgrade(core), shared.clone());
-                let informer = Informer::start(core.instance.clone(), info.gvr.clone(), Selection::default(), sink);
+                let informer =
+                    Informer::start_light(core.instance.clone(), info.gvr.clone(), Selection::default(), sink);
                 watched.insert(gvk.clone(), Arc::new(Watched { gvk: shared, info, informer }));
             }
         }

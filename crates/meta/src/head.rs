@@ -1,5 +1,8 @@
 //! The part of an object that lists, watches and controllers look at all the time.
 
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// A reference to the object that owns this one.
@@ -62,6 +65,19 @@ impl Head {
             generation: meta.get("generation").and_then(Value::as_i64).unwrap_or_default(),
             deleting: meta.get("deletionTimestamp").is_some_and(|value| !value.is_null()),
         }
+    }
+
+    /// Reads the head from the parts of the metadata it needs.
+    pub(crate) fn read(meta: &BTreeMap<&str, &RawValue>) -> Result<Self, serde_json::Error> {
+        const NEEDED: [&str; 8] =
+            ["name", "namespace", "uid", "labels", "ownerReferences", "finalizers", "generation", "deletionTimestamp"];
+        let mut map = Map::new();
+        for key in NEEDED {
+            if let Some(value) = meta.get(key) {
+                map.insert(key.to_owned(), serde_json::from_str(value.get())?);
+            }
+        }
+        Ok(Self::of(&map))
     }
 
     /// The value of a label.

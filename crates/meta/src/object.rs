@@ -1,9 +1,11 @@
 //! How an object travels: canonical bytes, shared, with a small parsed head.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::{Head, Revision};
@@ -111,6 +113,51 @@ impl Object {
         })
     }
 
+    /// Takes an object's JSON as another server sends it, without a tree of it all: what stands behind the metadata
+    /// is taken over as it is, so the bytes are canonical only if they were before. Fields of the metadata named in
+    /// `without` are left out; `kind` and `api_version` are for items of lists, which do not say them. Gives the
+    /// resourceVersion, too.
+    pub fn compose(
+        text: &str,
+        kind: &str,
+        api_version: &str,
+        without: &[&str],
+    ) -> Result<(Self, Box<str>), ObjectError> {
+        let parts: BTreeMap<&str, &RawValue> = serde_json::from_str(text)?;
+        let meta = parts.get("metadata").ok_or(ObjectError::NoMetadata)?;
+        let meta: BTreeMap<&str, &RawValue> = serde_json::from_str(meta.get())?;
+        let mut out = Vec::with_capacity(text.len());
+        out.push(b'{');
+        for (key, usual) in [("kind", kind), ("apiVersion", api_version)] {
+            out.extend_from_slice(format!("\"{key}\":").as_bytes());
+            match parts.get(key) {
+                Some(value) => out.extend_from_slice(value.get().as_bytes()),
+                None => serde_json::to_writer(&mut out, usual)?,
+            }
+            out.push(b',');
+        }
+        let meta_key = out.len();
+        out.extend_from_slice(b"\"metadata\":{");
+        let meta_open = out.len();
+        let kept = meta.iter().filter(|(key, _)| **key != "resourceVersion" && !without.contains(*key));
+        write_raw(&mut out, kept, true)?;
+        out.push(b'}');
+        let rest = parts.iter().filter(|(key, _)| !matches!(**key, "kind" | "apiVersion" | "metadata"));
+        write_raw(&mut out, rest, false)?;
+        out.push(b'}');
+        let revision = match meta.get("resourceVersion") {
+            Some(value) => serde_json::from_str(value.get())?,
+            None => Box::default(),
+        };
+        let object = Self {
+            head: Head::read(&meta)?,
+            body: out.into_boxed_slice().into(),
+            meta_key: u32::try_from(meta_key).unwrap_or(u32::MAX),
+            meta_open: u32::try_from(meta_open).unwrap_or(u32::MAX),
+        };
+        Ok((object, revision))
+    }
+
     /// Takes bytes that [`Object::encode`] made earlier, for instance from disk.
     pub fn decode(body: Bytes) -> Result<Self, ObjectError> {
         const META: &[u8] = b"\"metadata\":{";
@@ -179,6 +226,23 @@ impl Object {
     }
 }
 
+fn write_raw<'a>(
+    out: &mut Vec<u8>,
+    entries: impl Iterator<Item = (&'a &'a str, &'a &'a RawValue)>,
+    mut first: bool,
+) -> Result<(), serde_json::Error> {
+    for (key, value) in entries {
+        if !first {
+            out.push(b',');
+        }
+        first = false;
+        serde_json::to_writer(&mut *out, key)?;
+        out.push(b':');
+        out.extend_from_slice(value.get().as_bytes());
+    }
+    Ok(())
+}
+
 fn write_entries(
     out: &mut Vec<u8>,
     map: &Map<String, Value>,
@@ -222,6 +286,23 @@ mod tests {
         let again = Object::decode(object.body.clone()).unwrap();
         assert_eq!(again.head.name, "x".into());
         assert_eq!((again.meta_key, again.meta_open), (object.meta_key, object.meta_open));
+    }
+
+    #[test]
+    fn what_others_send_is_taken_over_without_what_nobody_reads() {
+        let mut tree = sample();
+        tree["metadata"]["managedFields"] = json!([{"manager": "m"}]);
+        let (whole, revision) = Object::compose(&tree.to_string(), "", "", &[]).unwrap();
+        assert_eq!((&whole.body, &*revision), (&Object::encode(&tree).unwrap().body, "9"));
+        tree.as_object_mut().unwrap().retain(|key, _| key != "kind" && key != "apiVersion");
+        let (item, _) = Object::compose(&tree.to_string(), "ConfigMap", "v1", &["managedFields"]).unwrap();
+        let slim = Object::encode(&sample()).unwrap();
+        assert_eq!(item.body, slim.body);
+        assert_eq!(format!("{:?}", item.head), format!("{:?}", slim.head));
+        assert_eq!((item.meta_key, item.meta_open), (slim.meta_key, slim.meta_open));
+        for bad in ["[]", "{}", "{\"metadata\":[]}", "{"] {
+            assert!(Object::compose(bad, "", "", &[]).is_err(), "{bad}");
+        }
     }
 
     #[test]

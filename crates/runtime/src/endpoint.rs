@@ -1,12 +1,13 @@
 //! One Kubernetes API: an instance of this hub, or a member somewhere else.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use atoll_meta::{Gvr, Status};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 use http::{Method, Request, Response};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::transport::{BodyStream, RemoteTransport, ServiceTransport, Transport};
@@ -272,6 +273,36 @@ impl Endpoint {
         }
     }
 
+    /// Reads a collection page by page; `each` gets the JSON of every object with the kind and version of the list.
+    /// Gives the revision.
+    pub(crate) async fn visit(
+        &self,
+        gvr: &Gvr,
+        namespace: Option<&str>,
+        query: &str,
+        mut each: impl FnMut(&str, &str, &str),
+    ) -> Result<String, Status> {
+        let mut token = String::new();
+        loop {
+            let mut path = format!("{}?limit=500", gvr.path(namespace, None));
+            for part in [query, &token].into_iter().filter(|part| !part.is_empty()) {
+                path.push('&');
+                path.push_str(part);
+            }
+            let bytes = self.send(Method::GET, &path, "application/json", Bytes::new()).await?;
+            let page: Page<'_> = serde_json::from_slice(&bytes).map_err(no_json)?;
+            let kind = page.kind.trim_end_matches("List");
+            for item in &page.items {
+                each(item.get(), kind, &page.api_version);
+            }
+            if page.metadata.next.is_empty() {
+                return Ok(page.metadata.resource_version);
+            }
+            token = format!("continue={}", page.metadata.next);
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Watches a collection from a revision; with an empty one the present state comes first.
     pub async fn watch(
         &self,
@@ -296,7 +327,7 @@ impl Endpoint {
         if code >= 400 {
             return Err(Status::from_json(code, &collect(answer.into_body()).await?));
         }
-        Ok(WatchStream { body: answer.into_body(), buffer: BytesMut::new(), ready: VecDeque::new() })
+        Ok(WatchStream { body: answer.into_body(), buffer: BytesMut::new(), searched: 0 })
     }
 
     /// Creates an object or, when it exists, leaves it; returns what is there.
@@ -347,47 +378,95 @@ fn encode(value: &Value) -> Bytes {
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, Status> {
-    serde_json::from_slice(bytes).map_err(|error| Status::internal(format!("answer is not JSON: {error}")))
+    serde_json::from_slice(bytes).map_err(no_json)
+}
+
+fn no_json(error: serde_json::Error) -> Status {
+    Status::internal(format!("answer is not JSON: {error}"))
+}
+
+/// A page of a list whose items are not looked into.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    metadata: PageMeta,
+    #[serde(borrow, default, deserialize_with = "items")]
+    items: Vec<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageMeta {
+    #[serde(default)]
+    resource_version: String,
+    #[serde(default, rename = "continue")]
+    next: String,
+}
+
+/// Some servers say `null` for an empty list.
+fn items<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<&'de RawValue>, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+/// One line of a watch whose object is not looked into.
+#[derive(Deserialize)]
+pub(crate) struct Line<'a> {
+    /// `ADDED` and the like.
+    #[serde(rename = "type")]
+    pub kind: &'a str,
+    /// The object.
+    #[serde(borrow)]
+    pub object: &'a RawValue,
+}
+
+impl<'a> Line<'a> {
+    /// Reads one.
+    pub(crate) fn read(line: &'a [u8]) -> Result<Self, Status> {
+        serde_json::from_slice(line).map_err(no_json)
+    }
 }
 
 /// The events of a watch, one JSON line each.
 pub struct WatchStream {
     body: BodyStream,
     buffer: BytesMut,
-    ready: VecDeque<WatchEvent>,
+    /// Up to here there is no end of a line.
+    searched: usize,
 }
 
 impl WatchStream {
     /// The next event; `None` when the server closed the stream.
     pub async fn next(&mut self) -> Option<Result<WatchEvent, Status>> {
+        let line = self.line().await?;
+        Some(line.and_then(|line| event(&line)))
+    }
+
+    /// The next event as it was sent.
+    pub(crate) async fn line(&mut self) -> Option<Result<Bytes, Status>> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Some(Ok(event));
-            }
-            match self.body.next().await? {
-                Ok(piece) => {
-                    self.buffer.extend_from_slice(&piece);
-                    if let Err(status) = self.split() {
-                        return Some(Err(status));
-                    }
+            if let Some(end) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
+                let line = self.buffer.split_to(self.searched + end + 1).freeze();
+                self.searched = 0;
+                if line.len() > 1 {
+                    return Some(Ok(line));
                 }
+                continue;
+            }
+            self.searched = self.buffer.len();
+            match self.body.next().await? {
+                Ok(piece) => self.buffer.extend_from_slice(&piece),
                 Err(error) => return Some(Err(Status::unavailable(error.to_string()))),
             }
         }
     }
-
-    fn split(&mut self) -> Result<(), Status> {
-        while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
-            let line = self.buffer.split_to(end + 1);
-            if line.len() > 1 {
-                self.ready.push_back(event(&line)?);
-            }
-        }
-        Ok(())
-    }
 }
 
-fn event(line: &[u8]) -> Result<WatchEvent, Status> {
+pub(crate) fn event(line: &[u8]) -> Result<WatchEvent, Status> {
     let mut tree = parse(line)?;
     let object = tree["object"].take();
     Ok(match tree["type"].as_str().unwrap_or_default() {

@@ -8,8 +8,8 @@ use atoll_meta::{Gvr, Status};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::{Cache, Item, key};
-use crate::endpoint::{Endpoint, WatchEvent};
+use crate::cache::{Cache, Item};
+use crate::endpoint::{Endpoint, Line, WatchEvent, event};
 
 /// Which objects to follow.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,28 @@ impl Drop for Informer {
 }
 
 type Sink = Arc<dyn Fn(Change) + Send + Sync>;
-type Trim = fn(&mut serde_json::Value);
+
+/// What is taken away from objects before they are kept.
+#[derive(Copy, Clone)]
+enum Trim {
+    /// Fields of the metadata; the object needs no tree for that.
+    Fields(&'static [&'static str]),
+    /// Anything.
+    Tree(fn(&mut serde_json::Value)),
+}
+
+impl Trim {
+    fn read(self, text: &str, kind: &str, api_version: &str) -> Option<Item> {
+        match self {
+            Self::Fields(without) => Item::read(text, kind, api_version, without),
+            Self::Tree(trim) => {
+                let mut tree = Item::read(text, kind, api_version, &[])?.tree();
+                trim(&mut tree);
+                Item::of(&tree)
+            }
+        }
+    }
+}
 
 /// How long an object rests before it is packed, at least.
 const REST: Duration = Duration::from_secs(2);
@@ -69,7 +90,18 @@ impl Informer {
         selection: Selection,
         sink: impl Fn(Change) + Send + Sync + 'static,
     ) -> Self {
-        Self::begin(endpoint, gvr, selection, Cache::default(), |_| {}, sink)
+        Self::begin(endpoint, gvr, selection, Cache::default(), Trim::Fields(&[]), sink)
+    }
+
+    /// As [`Informer::start`], without the record of who manages which field, which is often half of an object and
+    /// which controllers do not read. What is written back without it keeps it.
+    pub fn start_light(
+        endpoint: Endpoint,
+        gvr: Gvr,
+        selection: Selection,
+        sink: impl Fn(Change) + Send + Sync + 'static,
+    ) -> Self {
+        Self::begin(endpoint, gvr, selection, Cache::default(), Trim::Fields(&["managedFields"]), sink)
     }
 
     /// As [`Informer::start`], for many objects that seldom change: `trim` takes away what nobody reads before an
@@ -82,7 +114,7 @@ impl Informer {
         sink: impl Fn(Change) + Send + Sync + 'static,
     ) -> Self {
         let cache = Cache::packing();
-        let informer = Self::begin(endpoint, gvr, selection, cache.clone(), trim, sink);
+        let informer = Self::begin(endpoint, gvr, selection, cache.clone(), Trim::Tree(trim), sink);
         let stop = informer.stop.clone();
         tokio::spawn(stop.run_until_cancelled_owned(async move {
             loop {
@@ -190,38 +222,58 @@ impl Follower {
         let mut stream =
             self.endpoint.watch(&self.gvr, namespace.as_deref(), &self.selection.query, &self.revision).await?;
         self.healthy.send_replace(None);
-        while let Some(event) = stream.next().await {
-            match event? {
-                WatchEvent::Added(tree) | WatchEvent::Modified(tree) => self.put(tree),
-                WatchEvent::Deleted(tree) => self.remove(tree),
+        while let Some(line) = stream.line().await {
+            self.take(&line?)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, line: &[u8]) -> Result<(), Status> {
+        let read = Line::read(line)?;
+        match read.kind {
+            "ADDED" | "MODIFIED" => {
+                if let Some(item) = self.trim.read(read.object.get(), "", "") {
+                    self.put(item);
+                }
+            }
+            "DELETED" => {
+                if let Some(item) = self.trim.read(read.object.get(), "", "") {
+                    self.remove(item);
+                }
+            }
+            _ => match event(line)? {
                 WatchEvent::Bookmark(revision, _) => self.revision = revision,
                 WatchEvent::Error(status) => return Err(status),
-            }
+                _ => {}
+            },
         }
         Ok(())
     }
 
     /// Reads the whole state; what vanished meanwhile is told as deleted.
     async fn relist(&mut self, namespace: Option<&str>) -> Result<(), Status> {
-        let list = self.endpoint.list(&self.gvr, namespace, &self.selection.query).await?;
-        let mut present = HashSet::with_capacity(list.items.len());
-        for tree in list.items {
-            present.insert(tree_key(&tree));
-            self.put(tree);
-        }
+        let (endpoint, gvr, query) = (self.endpoint.clone(), self.gvr.clone(), self.selection.query.clone());
+        let mut present = HashSet::new();
+        let each = |text: &str, kind: &str, api_version: &str| {
+            if let Some(item) = self.trim.read(text, kind, api_version) {
+                present.insert(item.key());
+                self.put(item);
+            }
+        };
+        let read = endpoint.visit(&gvr, namespace, &query, each).await;
+        // Half a list is no place to go on from.
+        let revision = read.inspect_err(|_| self.revision.clear())?;
         for gone in self.cache.keys().into_iter().filter(|known| !present.contains(known)) {
             if let Some(item) = self.cache.remove(&gone) {
                 (self.sink)(Change::Deleted(item));
             }
         }
-        self.revision = list.revision;
+        self.revision = revision;
         self.synced.send_replace(true);
         Ok(())
     }
 
-    fn put(&mut self, mut tree: serde_json::Value) {
-        (self.trim)(&mut tree);
-        let Some(item) = Item::of(&tree) else { return };
+    fn put(&mut self, item: Item) {
         self.revision = item.revision.to_string();
         match self.cache.put(item.clone()) {
             Some(old) if old.revision == item.revision => {}
@@ -230,17 +282,9 @@ impl Follower {
         }
     }
 
-    fn remove(&mut self, mut tree: serde_json::Value) {
-        (self.trim)(&mut tree);
-        if let Some(item) = Item::of(&tree) {
-            self.revision = item.revision.to_string();
-            self.cache.remove(&item.key());
-            (self.sink)(Change::Deleted(item));
-        }
+    fn remove(&mut self, item: Item) {
+        self.revision = item.revision.to_string();
+        self.cache.remove(&item.key());
+        (self.sink)(Change::Deleted(item));
     }
-}
-
-fn tree_key(tree: &serde_json::Value) -> String {
-    let meta = &tree["metadata"];
-    key(meta["namespace"].as_str().unwrap_or_default(), meta["name"].as_str().unwrap_or_default())
 }
