@@ -43,6 +43,6 @@ pub use admission::ServiceAddresses;
 pub use connect::{POD_STREAMS, connector, install};
 pub use engine::Sim;
 pub use fault::{Fault, Faults};
-pub use gate::Gate;
+pub use gate::{Gate, GuardedTransport};
 pub use kubelet::Wishes;
 pub use spec::Spec;

@@ -114,6 +114,7 @@ fn pod(world: &World, change: &Change) {
             world.addresses.lock().release(&head.uid);
             world.files.lock().retain(|(uid, _), _| *uid != head.uid);
             world.memory.forget(&head.uid);
+            world.variables.forget(&head.uid);
         }
     }
     world.pods_changed.notify_waiters();

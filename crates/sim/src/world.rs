@@ -19,7 +19,7 @@ use crate::correlator::Correlator;
 use crate::fault::Faults;
 use crate::interest::Interests;
 use crate::kind::Kind;
-use crate::kubelet::{Addresses, Memory};
+use crate::kubelet::{Addresses, Memory, Variables};
 use crate::shell::Files;
 use crate::spec::Spec;
 
@@ -116,6 +116,8 @@ pub struct World {
     pub correlator: Mutex<Correlator>,
     /// What containers left behind on volumes.
     pub memory: Memory,
+    /// What containers were told when they started.
+    pub variables: Variables,
     /// Told whenever a pod changes.
     pub pods_changed: Notify,
     /// Ends everything.
@@ -144,6 +146,7 @@ impl World {
             files: Mutex::default(),
             correlator: Mutex::default(),
             memory: Memory::default(),
+            variables: Variables::default(),
             pods_changed: Notify::new(),
             stop,
             caches: std::array::from_fn(|_| Cache::default()),

@@ -132,7 +132,11 @@ impl Container {
         let number = if last { count.saturating_sub(1) } else { count };
         world.memory.recall(&self.pod.head().uid, &self.name, number).unwrap_or_else(|| {
             let wishes = Wishes::of(&self.tree);
-            program_of(&self.tree, &self.spec, &wishes, world.faults.crashes(self.pod.head()), start)
+            let filled = world.variables.fill(&self.tree);
+            let tree = filled.as_ref().unwrap_or(&self.tree);
+            let specs = lists(tree, ["containers", "initContainers", "ephemeralContainers"]);
+            let spec = specs.into_iter().find(|spec| spec["name"] == self.name.as_str()).unwrap_or_default();
+            program_of(tree, &spec, &wishes, world.faults.crashes(self.pod.head()), start)
         })
     }
 }

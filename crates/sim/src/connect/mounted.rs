@@ -1,54 +1,16 @@
 //! What a container sees of ConfigMaps and Secrets: variables and files.
 
-use atoll_meta::Gvr;
-use base64::Engine as _;
 use serde_json::Value;
 
 use super::container::Container;
-use crate::kubelet::{environment, page_of};
+use crate::kubelet::{all_of, entries, environment, page_of};
 use crate::shell::Files;
 use crate::world::{Task, World};
 
-/// Entries of a ConfigMap or Secret; nothing if it does not exist.
-async fn entries(world: &World, plural: &str, namespace: &str, name: &str) -> Vec<(String, Vec<u8>)> {
-    let gvr = Gvr::new("", "v1", plural);
-    let Ok(Some(object)) = world.kubelet.get_opt(&gvr, Some(namespace), name).await else { return Vec::new() };
-    let decode = |text: &str| base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default();
-    let mut all = Vec::new();
-    for (key, value) in object["data"].as_object().into_iter().flatten() {
-        let text = value.as_str().unwrap_or_default();
-        all.push((key.clone(), if plural == "secrets" { decode(text) } else { text.as_bytes().to_vec() }));
-    }
-    for (key, value) in object["binaryData"].as_object().into_iter().flatten() {
-        all.push((key.clone(), decode(value.as_str().unwrap_or_default())));
-    }
-    all
-}
-
 /// All variables of a container.
 pub async fn variables(world: &World, container: &Container) -> Vec<(String, String)> {
-    let namespace = &container.pod.head().namespace;
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    let mut all = Vec::new();
-    for source in container.spec["envFrom"].as_array().into_iter().flatten() {
-        let prefix = source["prefix"].as_str().unwrap_or_default();
-        for (field, plural) in [("configMapRef", "configmaps"), ("secretRef", "secrets")] {
-            if let Some(name) = source[field]["name"].as_str() {
-                let found = entries(world, plural, namespace, name).await;
-                all.extend(found.into_iter().map(|(key, value)| (format!("{prefix}{key}"), text(value))));
-            }
-        }
-    }
-    all.extend(environment(&container.tree, &container.spec));
-    for variable in container.spec["env"].as_array().into_iter().flatten() {
-        for (field, plural) in [("configMapKeyRef", "configmaps"), ("secretKeyRef", "secrets")] {
-            let source = &variable["valueFrom"][field];
-            let Some(name) = source["name"].as_str() else { continue };
-            let found = entries(world, plural, namespace, name).await;
-            let value = found.into_iter().find(|(key, _)| source["key"] == key.as_str()).map(|(_, value)| text(value));
-            all.push((variable["name"].as_str().unwrap_or_default().to_owned(), value.unwrap_or_default()));
-        }
-    }
+    let mut all = environment(&container.tree, &container.spec);
+    all.extend(all_of(world, &container.tree, &container.spec).await);
     all
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use atoll_stream::{ExecSession, Outcome};
+use atoll_stream::{ExecSession, Outcome, Resizes, TerminalSize};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 
@@ -59,8 +59,20 @@ pub async fn play(exec: &mut ExecSession, pieces: Vec<Piece>, ending: Ending, tt
 /// What came in from a terminal.
 enum Key {
     Line(String),
+    Size(TerminalSize),
     Interrupt,
     End,
+}
+
+/// The next size of the terminal; never, if there is none.
+async fn next_size(resizes: &mut Option<Resizes>) -> TerminalSize {
+    if let Some(list) = resizes
+        && let Some(size) = list.next().await
+    {
+        return size;
+    }
+    *resizes = None;
+    std::future::pending().await
 }
 
 /// Reads lines, and on a terminal shows what is typed.
@@ -78,7 +90,11 @@ impl Reader {
                 }
             }
             let Some(stdin) = exec.stdin.as_mut() else { return Key::End };
-            match stdin.next().await {
+            let piece = tokio::select! {
+                size = next_size(&mut exec.resize) => return Key::Size(size),
+                piece = stdin.next() => piece,
+            };
+            match piece {
                 Some(bytes) => self.waiting.extend(bytes),
                 None if self.line.is_empty() => return Key::End,
                 None => return Key::Line(String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned()),
@@ -120,14 +136,21 @@ impl Reader {
 pub async fn interact(exec: &mut ExecSession, shell: &mut Shell<'_>, tty: bool) -> i32 {
     let mut reader = Reader { line: Vec::new(), waiting: std::collections::VecDeque::new() };
     let mut code = 0;
+    let mut resized = false;
     loop {
-        if tty {
+        if tty && !std::mem::take(&mut resized) {
             let prompt = format!("{} # ", shell.directory);
             send(exec, Stream::Out, prompt.as_bytes(), true).await;
         }
         let line = match reader.next(exec, tty).await {
             Key::Line(line) => line,
             Key::Interrupt => continue,
+            Key::Size(size) => {
+                shell.variables.insert("LINES".into(), size.height.to_string());
+                shell.variables.insert("COLUMNS".into(), size.width.to_string());
+                resized = true;
+                continue;
+            }
             Key::End => return code,
         };
         let leaves = line.trim().starts_with("exit");

@@ -219,7 +219,17 @@ impl Life<'_> {
         let (length, exit) = self.end_of(status).unwrap_or_default();
         let begin = time::read(&running["startedAt"]).unwrap_or_default();
         let finish = later(begin, length).unwrap_or(begin);
+        let message = self.program_of(status).message;
         status["state"] = terminated(exit, &running["startedAt"], finish, &status["containerID"]);
+        if !message.is_empty() {
+            status["state"]["terminated"]["message"] = message.into();
+        }
+    }
+
+    /// What the present run does.
+    fn program_of(&self, status: &Value) -> Program {
+        let remembered = self.memory.and_then(|memory| memory.program(self.tree, self.spec, status));
+        remembered.unwrap_or_else(|| self.program.clone())
     }
 
     /// When and how the present run ends.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::program::{Program, environment, words};
+use super::program::{Program, environment, last_words, words};
 use crate::shell::{self, Files};
 use crate::time;
 
@@ -89,7 +89,8 @@ impl State {
                 }
             }
         }
-        Some(Program { end: run.end, lines: run.lines, round: run.round })
+        let message = last_words(container, &run, &files);
+        Some(Program { end: run.end, lines: run.lines, round: run.round, message })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod address;
 mod admit;
+mod agnhost;
 mod container;
 mod image;
 mod memory;
@@ -10,6 +11,7 @@ mod probe;
 mod program;
 mod stage;
 mod status;
+mod variables;
 mod wishes;
 
 use std::time::Duration;
@@ -19,6 +21,7 @@ pub use memory::Memory;
 pub use node::{ensure_nodes, is_simulated, ready_conditions};
 pub use probe::page_of;
 pub use program::{Program, environment, program_of};
+pub use variables::{Variables, all_of, entries};
 pub use wishes::Wishes;
 
 use serde_json::Value;
@@ -60,7 +63,9 @@ pub async fn reconcile(world: &World, work: &Work) -> Again {
         memory: Some(&world.memory),
         unready: &unready(world, &tree),
     };
-    let step = stage::step(&tree, &around);
+    world.variables.learn(world, &tree).await;
+    let filled = world.variables.fill(&tree);
+    let step = stage::step(filled.as_ref().unwrap_or(&tree), &around);
     carry_out(world, work, &tree, step).await
 }
 

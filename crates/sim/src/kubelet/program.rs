@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::agnhost;
 use super::wishes::Wishes;
 use crate::shell;
 
@@ -17,6 +18,8 @@ pub struct Program {
     pub lines: Vec<(Duration, String)>,
     /// What it says again and again afterwards: lines and the time of one round.
     pub round: Option<(Vec<(Duration, String)>, Duration)>,
+    /// What it leaves for its status when it ends.
+    pub message: String,
 }
 
 /// Most lines that are told of one run.
@@ -102,11 +105,16 @@ pub fn words(container: &Value) -> Vec<String> {
 /// What its command line says, or what its image would do.
 fn written(pod: &Value, container: &Value, start: Timestamp) -> Program {
     let words = words(container);
+    if let Some(program) = agnhost::program(pod, container, &words) {
+        return program;
+    }
+    let mut files = shell::Files::default();
     // Arguments alone are the command of an image without one of its own; others are not known to the shell.
     if !words.is_empty()
-        && let Some(run) = shell::foresee(&words, &environment(pod, container), start, &mut shell::Files::default())
+        && let Some(run) = shell::foresee(&words, &environment(pod, container), start, &mut files)
     {
-        return Program { end: run.end, lines: run.lines, round: run.round };
+        let message = last_words(container, &run, &files);
+        return Program { end: run.end, lines: run.lines, round: run.round, message };
     }
     let of_job =
         pod["metadata"]["ownerReferences"].as_array().into_iter().flatten().any(|owner| owner["kind"] == "Job");
@@ -115,10 +123,22 @@ fn written(pod: &Value, container: &Value, start: Timestamp) -> Program {
     let mut lines = vec![(Duration::ZERO, format!("{name}: simulated container of image {image} started"))];
     if of_job && !image.contains("pause") {
         lines.push((JOB_TIME, format!("{name}: work done")));
-        return Program { end: Some((JOB_TIME, 0)), lines, round: None };
+        return Program { end: Some((JOB_TIME, 0)), lines, ..Program::default() };
     }
     let round = (vec![(Duration::from_secs(10), format!("{name}: alive"))], Duration::from_secs(10));
-    Program { end: None, lines, round: Some(round) }
+    Program { lines, round: Some(round), ..Program::default() }
+}
+
+/// What a run leaves for the status: the file its container names, or what it said last if it failed.
+pub fn last_words(container: &Value, run: &shell::Run, files: &shell::Files) -> String {
+    let path = container["terminationMessagePath"].as_str().unwrap_or("/dev/termination-log");
+    let written = files.read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let failed = run.end.is_some_and(|(_, code)| code != 0);
+    if !written.is_empty() || !failed || container["terminationMessagePolicy"] != "FallbackToLogsOnError" {
+        return written;
+    }
+    let last = run.lines.iter().rev().take(80).map(|(_, line)| line.as_str());
+    last.collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
 /// Variables of a container that are given literally.
@@ -140,7 +160,7 @@ pub fn environment(pod: &Value, container: &Value) -> Vec<(String, String)> {
 }
 
 /// A field of the pod that a variable shows.
-fn downward(pod: &Value, path: &Value) -> String {
+pub fn downward(pod: &Value, path: &Value) -> String {
     let path = path.as_str().unwrap_or_default();
     let (base, key) = match path.split_once("['") {
         Some((base, rest)) => (base, Some(rest.trim_end_matches("']"))),
@@ -153,13 +173,31 @@ fn downward(pod: &Value, path: &Value) -> String {
     if let Some(key) = key {
         place = &place[key];
     }
-    place.as_str().unwrap_or_default().to_owned()
+    let addresses = || place.as_array().into_iter().flatten().filter_map(|one| one["ip"].as_str()).collect::<Vec<_>>();
+    place.as_str().map_or_else(|| addresses().join(","), ToOwned::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_container_may_leave_a_word() {
+        let left = |container: Value| {
+            program_of(&json!({}), &container, &Wishes::default(), false, Timestamp::UNIX_EPOCH).message
+        };
+        let policy = "FallbackToLogsOnError";
+        let table = [
+            (json!({"command": ["sh", "-c", "echo -n DONE > /dev/termination-log"]}), "DONE"),
+            (json!({"command": ["sh", "-c", "echo -n A > /dev/own"], "terminationMessagePath": "/dev/own"}), "A"),
+            (json!({"command": ["sh", "-c", "echo DONE; exit 1"], "terminationMessagePolicy": policy}), "DONE"),
+            (json!({"command": ["sh", "-c", "echo DONE"], "terminationMessagePolicy": policy}), ""),
+        ];
+        for (container, expected) in table {
+            assert_eq!(left(container.clone()), expected, "{container}");
+        }
+    }
 
     fn run(pod: Value, container: Value) -> Option<(Duration, i32)> {
         program_of(&pod, &container, &Wishes::of(&pod), false, Timestamp::UNIX_EPOCH).end
@@ -172,6 +210,7 @@ mod tests {
             end: None,
             lines: vec![(seconds(0), "start".into())],
             round: Some((vec![(seconds(10), "tick".into())], seconds(10))),
+            message: String::new(),
         };
         let (start, at) = (Timestamp::UNIX_EPOCH, |s: i64| Timestamp::from_second(s).expect("a moment"));
         let told: Vec<i64> = program.between(start, at(35)).iter().map(|(moment, _)| moment.as_second()).collect();

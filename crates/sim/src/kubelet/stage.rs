@@ -122,6 +122,10 @@ fn live(pod: &Value, wishes: &Wishes, around: &Around<'_>) -> Step {
     // A clock that goes behind must not keep a pod waiting for a moment that has passed elsewhere.
     let begin = time::read(&status["startTime"]).or(scheduled).unwrap_or(around.now).min(around.now);
     let start = begin.checked_add(wishes.start_delay).unwrap_or(begin);
+    // A node that was promised is of no interest once there is one.
+    if let Some(map) = status.as_object_mut() {
+        map.remove("nominatedNodeName");
+    }
     status["startTime"] = pod["status"].get("startTime").cloned().unwrap_or_else(|| time::text(begin).into());
     for (single, list, key, address) in
         [("hostIP", "hostIPs", "ip", around.host_ip), ("podIP", "podIPs", "ip", around.ip)]

@@ -60,6 +60,11 @@ impl Shell<'_> {
             "hostname" => self.variables.get("HOSTNAME").cloned().unwrap_or_default(),
             "pwd" => self.directory.clone(),
             "whoami" => "root".into(),
+            "tty" => "/dev/pts/0".into(),
+            "stty" if arguments.first().is_some_and(|word| word == "size") => {
+                let number = |name: &str, usual: &str| self.variables.get(name).map_or(usual.to_owned(), Clone::clone);
+                format!("{} {}", number("LINES", "24"), number("COLUMNS", "80"))
+            }
             "id" => "uid=0(root) gid=0(root) groups=0(root)".into(),
             "uname" if arguments.iter().any(|word| word == "-a") => {
                 format!(
