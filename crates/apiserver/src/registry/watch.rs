@@ -43,8 +43,6 @@ struct Watcher {
     /// Whether a bookmark comes before the end; short watches have nothing to save by it.
     last_word: bool,
     last_sent: Revision,
-    /// Changes up to here were not asked for.
-    floor: Revision,
     first_table: bool,
     finished: bool,
     _place: crate::limit::Entered,
@@ -91,15 +89,10 @@ impl Call {
         } else {
             (revision.unwrap_or_default(), VecDeque::new())
         };
-        let follow = |after| self.hub.engine.watch(self.instance.id, Scope::Resource(self.resource()), after);
-        let changes = match follow(after) {
-            Ok(changes) => changes,
-            // Nothing is told until that state has come.
-            Err(StoreError::Future { newest }) => follow(newest).map_err(|error| store_status(&error))?,
-            Err(error) => {
-                let status = watch_error(&error, after);
-                return Ok(response(200, content_type, error_event(&status, accept.media)));
-            }
+        let changes = match self.follow(after, seconds).await {
+            Ok(Some(changes)) => changes,
+            Ok(None) => return Ok(response(200, content_type, Vec::new())),
+            Err(status) => return Ok(response(200, content_type, error_event(&status, accept.media))),
         };
         let watcher = Watcher {
             call: self.fork(),
@@ -115,7 +108,6 @@ impl Call {
             deadline: now + Duration::from_secs(seconds),
             last_word: bookmarks && seconds > 2,
             last_sent: after,
-            floor: after,
             first_table: true,
             finished: false,
             _place: place,
@@ -127,6 +119,27 @@ impl Call {
         let mut answer = response(200, content_type, Body::stream(buffers));
         self.add_warnings(&mut answer);
         Ok(answer)
+    }
+
+    /// Changes after a revision; `None` when that revision does not come within the time of the watch.
+    ///
+    /// Another replica may be ahead for a moment. An instance that was made anew never gets there: who
+    /// followed the old one is told, and begins again.
+    async fn follow(&self, after: Revision, seconds: u64) -> Result<Option<Box<dyn Watch>>, Status> {
+        let begin = || {
+            let changes = self.hub.engine.watch(self.instance.id, Scope::Resource(self.resource()), after);
+            changes.map(Some)
+        };
+        match begin() {
+            Err(StoreError::Future { .. }) => {
+                match tokio::time::timeout(Duration::from_secs(seconds), self.wait_for(after)).await {
+                    Ok(reached) => reached?,
+                    Err(_) => return Ok(None),
+                }
+                begin().map_err(|error| watch_error(&error, after))
+            }
+            other => other.map_err(|error| watch_error(&error, after)),
+        }
     }
 }
 
@@ -178,7 +191,7 @@ impl Watcher {
                         }
                     }
                     self.next_bookmark = now + BOOKMARK_EVERY;
-                    if self.bookmarks && self.changes.progress() >= self.floor {
+                    if self.bookmarks {
                         let revision = self.changes.progress();
                         self.bookmark(revision, false, &mut out);
                     }
@@ -195,7 +208,7 @@ impl Watcher {
 
     /// A change as this watch sees it: its selector may turn it into coming, staying or going.
     fn event(&mut self, event: &Arc<Event>, out: &mut Vec<u8>) {
-        if !event.key.as_str().starts_with(&self.prefix) || event.revision <= self.floor {
+        if !event.key.as_str().starts_with(&self.prefix) {
             return;
         }
         let fits = |entry: &Entry| self.filter.matches(&self.call.kind, &entry.object);
