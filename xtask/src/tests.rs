@@ -207,3 +207,37 @@ fn outcome(text: &str, status: Option<ExitStatus>) -> Outcome {
     }
     Outcome { passed: results.len() - failed.len(), failed, ignored, broken }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "running 4 tests
+test a::b ... ok
+test c ... FAILED
+test d - should panic ... ok
+test e ... ignored, takes a day
+test result: FAILED. 2 passed; 1 failed; 1 ignored";
+
+    #[test]
+    fn what_tests_say_is_counted() {
+        let code = |text: &str| Command::new("sh").args(["-c", text]).status().ok();
+        let seen = outcome(SAID, code("exit 101"));
+        assert_eq!((seen.passed, seen.failed, seen.ignored), (2, vec!["c".to_owned()], 1));
+        assert_eq!(seen.broken, None);
+        let crashed = outcome("running 1 test", code("exit 134"));
+        assert!(crashed.broken.expect("it did not say why it ended").contains("134"));
+        assert!(outcome(SAID, None).broken.expect("it did not end").contains("900 s"));
+    }
+
+    #[test]
+    fn only_test_programs_are_run() {
+        let message = |test: bool| {
+            serde_json::json!({"reason": "compiler-artifact", "manifest_path": "/x/crates/store/Cargo.toml",
+                "profile": {"test": test}, "target": {"name": "crash"}, "executable": "/x/target/crash-1"})
+        };
+        let found = program(&message(true).to_string()).expect("a test program");
+        assert_eq!((found.name.as_str(), found.directory.to_str()), ("store/crash", Some("/x/crates/store")));
+        assert!(program(&message(false).to_string()).is_none() && program("not a message").is_none());
+    }
+}
