@@ -66,6 +66,7 @@ impl Fleet {
         if customize::customized(core.clone(), ()).await.is_err() {
             core.queues.customizations.add(());
         }
+        rank_known(&core).await;
         run(&core, &stop);
         let ended = core.clone();
         tokio::spawn(async move {
@@ -79,6 +80,15 @@ impl Fleet {
     /// What the controllers share.
     pub fn core(&self) -> &Arc<Core> {
         &self.core
+    }
+}
+
+/// What waits at the start waits by its priority, too.
+async fn rank_known(core: &Arc<Core>) {
+    for policy in core.policies.list().iter().filter(|policy| policy.spec.schedule_priority.is_some()) {
+        if detector::policy_changed(core.clone(), policy.key.clone()).await.is_err() {
+            core.queues.policies.add(policy.key.clone());
+        }
     }
 }
 
@@ -330,8 +340,14 @@ fn namespace_sink(core: &Core, change: Change) {
 /// The credentials of a member changed.
 fn secret_sink(core: &Core, change: Change) {
     let name = &*change.item().object.head.name;
-    if core.snapshot.load().get(name).is_some() {
-        core.queues.clusters.add(name.into());
+    let clusters = core.informers.get().map(|informers| informers.clusters.cache.list()).unwrap_or_default();
+    for item in clusters {
+        let named = item
+            .decode::<Cluster>()
+            .is_ok_and(|cluster| cluster.spec.secret_ref.is_some_and(|reference| reference.name == name));
+        if named {
+            core.queues.clusters.add((*item.object.head.name).into());
+        }
     }
 }
 

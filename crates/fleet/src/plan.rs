@@ -120,6 +120,9 @@ pub async fn plan(instance: &Endpoint, policy: &Value, now: Timestamp) -> Result
     }
     let planned = policies.put(planned);
     let (snapshot, served) = (snapshot(instance).await?, discover(instance).await?);
+    let customizations = instance.list(&gvr::customizations(), None, "").await?.items;
+    let (interpreter, _) = Interpreter::default().with_customizations(&customizations);
+    let plan = Plan { instance, policies: &policies, planned: &planned, snapshot: &snapshot, interpreter, now };
     let mut moves = Vec::new();
     let mut kinds: Vec<&Gvk> = planned.kinds().filter(|gvk| !Skip::default().kind(gvk)).collect();
     kinds.sort();
@@ -128,7 +131,7 @@ pub async fn plan(instance: &Endpoint, policy: &Value, now: Timestamp) -> Result
         let Some(info) = served.get(gvk) else { continue };
         let namespace = planned.key.in_namespace().filter(|_| info.namespaced);
         for tree in instance.list(&info.gvr, namespace, "").await?.items {
-            if let Some(found) = plan_one(instance, gvk, &tree, &policies, &planned, &snapshot, now).await? {
+            if let Some(found) = plan.one(gvk, &tree).await? {
                 moves.push(found);
             }
         }
@@ -136,39 +139,53 @@ pub async fn plan(instance: &Endpoint, policy: &Value, now: Timestamp) -> Result
     Ok(moves)
 }
 
-async fn plan_one(
-    instance: &Endpoint,
-    gvk: &Gvk,
-    tree: &Value,
-    policies: &Policies,
-    planned: &Policy,
-    snapshot: &Snapshot,
+/// What a planned policy is judged by.
+struct Plan<'a> {
+    instance: &'a Endpoint,
+    policies: &'a Policies,
+    planned: &'a Policy,
+    snapshot: &'a Snapshot,
+    interpreter: Interpreter,
     now: Timestamp,
-) -> Result<Option<Move>, Status> {
-    let head = tree["metadata"].as_object().map(Head::of).unwrap_or_default();
-    if Skip::default().object(gvk, &head) || head.deleting {
-        return Ok(None);
+}
+
+impl Plan<'_> {
+    /// What would become of one template; `None` when the policy would not have it.
+    async fn one(&self, gvk: &Gvk, tree: &Value) -> Result<Option<Move>, Status> {
+        let head = tree["metadata"].as_object().map(Head::of).unwrap_or_default();
+        if Skip::default().object(gvk, &head) || head.deleting {
+            return Ok(None);
+        }
+        let (held, planned) = (claim::read(tree), self.planned);
+        let chosen = self.policies.choose(gvk, &head, held.as_ref(), true);
+        if chosen.is_none_or(|chosen| chosen.key != planned.key) {
+            return Ok(None);
+        }
+        let key = TemplateKey {
+            gvk: std::sync::Arc::new(gvk.clone()),
+            namespace: (*head.namespace).into(),
+            name: (*head.name).into(),
+        }
+        .binding();
+        let existing = self.instance.get_opt(&key.gvr(), key.in_namespace(), &key.name).await?;
+        let existing = existing.and_then(|tree| Binding::of(&Item::of(&tree)?));
+        let taken = held.filter(|held| held.name != planned.key.name || held.namespace != planned.key.namespace);
+        let taken_from = taken.map(|held| {
+            if held.namespace.is_empty() { held.name.to_string() } else { format!("{}/{}", held.namespace, held.name) }
+        });
+        let subject = subject(&gvk.kind, &head);
+        let meaning = match Meaning::of(tree, &self.interpreter) {
+            Ok(meaning) => meaning,
+            // It would stay where it is, and say so.
+            Err(error) => {
+                let before = shares(existing.as_ref());
+                let after = before.clone();
+                return Ok(Some(Move { subject, before, after, error: Some(error.to_string()), taken_from }));
+            }
+        };
+        let after = binding::build(tree, planned, &meaning, None, existing.as_ref(), String::new);
+        Ok(Some(compare(subject, existing.as_ref(), after, self.snapshot, self.now, taken_from)))
     }
-    let held = claim::read(tree);
-    let chosen = policies.choose(gvk, &head, held.as_ref(), true);
-    if chosen.is_none_or(|chosen| chosen.key != planned.key) {
-        return Ok(None);
-    }
-    let key = TemplateKey {
-        gvk: std::sync::Arc::new(gvk.clone()),
-        namespace: (*head.namespace).into(),
-        name: (*head.name).into(),
-    }
-    .binding();
-    let existing = instance.get_opt(&key.gvr(), key.in_namespace(), &key.name).await?;
-    let existing = existing.and_then(|tree| Binding::of(&Item::of(&tree)?));
-    let meaning = Meaning::of(tree, &Interpreter::default()).map_err(|error| Status::bad_request(error.to_string()))?;
-    let after = binding::build(tree, planned, &meaning, None, existing.as_ref(), String::new);
-    let taken = held.filter(|held| held.name != planned.key.name || held.namespace != planned.key.namespace);
-    let taken = taken.map(|held| {
-        if held.namespace.is_empty() { held.name.to_string() } else { format!("{}/{}", held.namespace, held.name) }
-    });
-    Ok(Some(compare(subject(&gvk.kind, &head), existing.as_ref(), after, snapshot, now, taken)))
 }
 
 /// What the loss of a cluster would move: every binding that is there, decided without it.

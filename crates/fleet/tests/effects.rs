@@ -84,6 +84,34 @@ async fn a_policy_waits_for_the_overrides_it_depends_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_most_important_are_decided_on_first() {
+    let mut world = World::start(1).await;
+    world.crash();
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000});
+    world.instance.create(&Gvr::new("scheduling.k8s.io", "v1", "priorityclasses"), None, &class).await.unwrap();
+    let mut last = map_policy("last", "last", json!({}));
+    last["spec"]["schedulePriority"] = json!({"priorityClassSource": "KubePriorityClass", "priorityClassName": "high"});
+    world.instance.create(&policies(), NS, &last).await.unwrap();
+    world.instance.create(&policies(), NS, &map_policy("first", "first", json!({}))).await.unwrap();
+    for (name, label) in [("a", "first"), ("b", "first"), ("c", "first"), ("z", "last")] {
+        world.instance.create(&core("configmaps"), NS, &marked_map(name, label, "1")).await.unwrap();
+    }
+    // One after the other, so that there is an order.
+    world.run(|options| options.workers = 1).await;
+    let mut made = Vec::new();
+    for name in ["a", "b", "c", "z"] {
+        world.in_member("m1", &core("configmaps"), name, |_| true).await;
+        // The record of its decision tells when it was made, to the microsecond.
+        let seen = world.instance.get(&bindings(), NS, &format!("{name}-configmap")).await.unwrap();
+        let record: serde_json::Value =
+            serde_json::from_str(seen["metadata"]["annotations"]["atoll.io/decision"].as_str().unwrap()).unwrap();
+        made.push((record["at"].as_str().unwrap().to_owned(), name));
+    }
+    made.sort();
+    assert_eq!(made[0].1, "z", "{made:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_priority_class_orders_bindings_and_another_scheduler_decides_alone() {
     let world = World::start(1).await;
     let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000});

@@ -71,7 +71,7 @@ const PROPAGATION: &[Shown] = &[
     ("priority", (POLICY, "priority_then_closeness_then_name_decide")),
     ("propagateDeps", (BREADTH, "what_a_template_refers_to_goes_along_and_leaves_with_it")),
     ("resourceSelectors", SELECTORS),
-    ("schedulePriority", (EFFECTS, "a_priority_class_orders_bindings_and_another_scheduler_decides_alone")),
+    ("schedulePriority", (EFFECTS, "the_most_important_are_decided_on_first")),
     ("schedulerName", (EFFECTS, "a_priority_class_orders_bindings_and_another_scheduler_decides_alone")),
     ("suspension.dispatching", (EFFECTS, "dispatching_is_suspended_everywhere_or_in_named_clusters")),
     ("suspension.dispatchingOnClusters", (BREADTH, "a_suspended_policy_sends_nothing_until_it_is_resumed")),

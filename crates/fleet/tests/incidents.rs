@@ -3,13 +3,17 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use atoll_runtime::Patch;
+use atoll_fleet::MemberResolver;
+use atoll_meta::Status;
+use atoll_runtime::{BodyStream, Endpoint, Patch, Transport};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use support::{
     NS, World, bindings, clusters, core, customization, customizations, definitions, deployment, deployments, gear,
-    gear_definition, gears, map_policy, marked_map, only, policies, policy,
+    gear_definition, gears, map_policy, marked_map, only, policies, policy, works,
 };
 
 /// Members are asked often and believed soon; nothing else differs from the usual settings.
@@ -29,6 +33,88 @@ async fn resume(world: &mut World) {
             options.probe_threshold = Duration::from_millis(400);
         })
         .await;
+}
+
+/// Members that let in only who shows the present token, which is taken from the Secret of the cluster.
+struct Guarded {
+    members: std::collections::BTreeMap<String, Endpoint>,
+    present: Arc<Mutex<String>>,
+}
+
+struct Guard {
+    inner: Arc<dyn Transport>,
+    shown: String,
+    present: Arc<Mutex<String>>,
+}
+
+#[async_trait::async_trait]
+impl Transport for Guard {
+    async fn send(&self, request: http::Request<bytes::Bytes>) -> Result<http::Response<BodyStream>, Status> {
+        if *self.present.lock() != self.shown {
+            return Err(Status::unauthorized());
+        }
+        self.inner.send(request).await
+    }
+}
+
+#[async_trait::async_trait]
+impl MemberResolver for Guarded {
+    async fn resolve(&self, cluster: &Value, secret: Option<&Value>) -> Result<Endpoint, Status> {
+        let name = cluster["metadata"]["name"].as_str().unwrap();
+        let shown = secret.and_then(|secret| secret["data"]["token"].as_str()).unwrap_or_default().to_owned();
+        let guard = Guard { inner: self.members[name].transport().clone(), shown, present: self.present.clone() };
+        Ok(Endpoint::new(name, Arc::new(guard), "atoll-fleet"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_whose_token_is_changed_is_served_on_without_a_restart() {
+    let mut world = World::new(1).await;
+    let present = Arc::new(Mutex::new("b25l".to_owned()));
+    let members = world.members.iter().map(|member| (member.name().to_owned(), member.clone())).collect();
+    let guarded = Arc::new(Guarded { members, present: present.clone() });
+    world
+        .run(|options| {
+            options.members = guarded;
+            options.probe_interval = Duration::from_millis(200);
+        })
+        .await;
+    // The Secret need not be called like the cluster.
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "credentials", "namespace": "karmada-cluster"}, "data": {"token": "b25l"}});
+    world.instance.create(&core("secrets"), Some("karmada-cluster"), &secret).await.unwrap();
+    let reference = json!({"namespace": "karmada-cluster", "name": "credentials"});
+    world.join("m1", json!({"spec": {"secretRef": reference}})).await;
+    world.instance.create(&policies(), NS, &policy("p", json!({}))).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("before", 1)).await.unwrap();
+    let before = world.in_member("m1", &deployments(), "before", |_| true).await;
+    // The member takes only the new token from now on; the hub learns it later.
+    "dHdv".clone_into(&mut present.lock());
+    world.instance.create(&deployments(), NS, &deployment("between", 1)).await.unwrap();
+    world
+        .eventually("the refusal is told", async || {
+            let works = world.instance.list(&works(), Some("karmada-es-m1"), "").await.unwrap().items;
+            works.iter().any(|work| {
+                let conditions = work["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                conditions.iter().any(|c| c["message"].as_str().is_some_and(|text| text.contains("Unauthorized")))
+            })
+        })
+        .await;
+    let new = json!({"data": {"token": "dHdv"}});
+    world
+        .instance
+        .patch(&core("secrets"), Some("karmada-cluster"), "credentials", "", Patch::Merge, &new)
+        .await
+        .unwrap();
+    world.in_member("m1", &deployments(), "between", |_| true).await;
+    // States come back over the new way, and repair works.
+    world.report("m1", "before", 1).await;
+    world
+        .eventually("the state comes back", async || {
+            world.instance.get(&deployments(), NS, "before").await.unwrap()["status"]["readyReplicas"] == 1
+        })
+        .await;
+    let after = world.member("m1").get(&deployments(), NS, "before").await.unwrap();
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
 }
 
 /// Waits until something that is still so has been decided on again.

@@ -12,11 +12,14 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+/// By rank, then in the order of coming.
+type Place = (Reverse<i32>, u64);
+
 struct State<K> {
     /// By rank, then in the order in which they came.
-    ready: BTreeMap<(Reverse<i32>, u64), K>,
-    /// Waiting to be handed out, or to be handed out again after the present run; with their ranks.
-    dirty: HashMap<K, i32>,
+    ready: BTreeMap<Place, K>,
+    /// Waiting to be handed out, with their places, or to be handed out again after the present run.
+    dirty: HashMap<K, Place>,
     running: HashSet<K>,
     /// Delayed keys by time; the number keeps entries of the same instant apart.
     later: BTreeMap<(Instant, u64), K>,
@@ -63,8 +66,8 @@ impl<K: Clone + Eq + Hash> Drop for Ticket<K> {
     fn drop(&mut self) {
         let mut state = self.queue.state.lock();
         state.running.remove(&self.key);
-        if let Some(rank) = state.dirty.get(&self.key).copied() {
-            state.line_up(self.key.clone(), rank);
+        if let Some(place) = state.dirty.get(&self.key).copied() {
+            state.ready.insert(place, self.key.clone());
             drop(state);
             self.queue.wake.notify_one();
         }
@@ -77,18 +80,19 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.add_ranked(key, 0);
     }
 
-    /// Adds a key that is handed out before all of lower rank. One that already waits keeps its place.
+    /// Adds a key that is handed out before all of lower rank. One that already waits can only move up.
     pub fn add_ranked(&self, key: K, rank: i32) {
         let mut state = self.state.lock();
         if let Some(due) = state.due.remove(&key) {
             state.later.remove(&due);
         }
-        if state.dirty.contains_key(&key) {
-            return;
+        if let Some(place) = state.dirty.get(&key).copied() {
+            if place.0.0 >= rank {
+                return;
+            }
+            state.ready.remove(&place);
         }
-        state.dirty.insert(key.clone(), rank);
-        if !state.running.contains(&key) {
-            state.line_up(key, rank);
+        if state.line_up(key, rank) {
             drop(state);
             self.wake.notify_one();
         }
@@ -188,17 +192,21 @@ impl<K: Clone + Eq + Hash> State<K> {
             let key = entry.remove();
             self.due.remove(&key);
             if !self.dirty.contains_key(&key) {
-                self.dirty.insert(key.clone(), 0);
-                if !self.running.contains(&key) {
-                    self.line_up(key, 0);
-                }
+                self.line_up(key, 0);
             }
         }
     }
 
-    fn line_up(&mut self, key: K, rank: i32) {
+    /// Gives a key its place; whether it can be handed out now.
+    fn line_up(&mut self, key: K, rank: i32) -> bool {
         self.counter += 1;
-        self.ready.insert((Reverse(rank), self.counter), key);
+        let place = (Reverse(rank), self.counter);
+        self.dirty.insert(key.clone(), place);
+        let free = !self.running.contains(&key);
+        if free {
+            self.ready.insert(place, key);
+        }
+        free
     }
 }
 
@@ -260,14 +268,14 @@ mod tests {
     #[tokio::test]
     async fn keys_of_higher_rank_come_first_and_equals_in_turn() {
         let queue = Queue::default();
-        for (key, rank) in [("a", 0), ("b", 5), ("c", 0), ("d", 5), ("e", -1)] {
+        for (key, rank) in [("a", 0), ("b", 5), ("c", 0), ("f", 0), ("d", 5), ("e", -1), ("f", 7), ("b", 1)] {
             queue.add_ranked(key, rank);
         }
         let mut order = Vec::new();
         while !queue.is_empty() {
             order.push(queue.next().await.key);
         }
-        assert_eq!(order, ["b", "d", "a", "c", "e"]);
+        assert_eq!(order, ["f", "b", "d", "a", "c", "e"], "those that wait can only move up");
     }
 
     #[tokio::test(start_paused = true)]
