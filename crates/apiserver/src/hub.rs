@@ -333,4 +333,16 @@ impl Hub {
     pub fn add_mount(&self, mount: Arc<dyn Mount>) {
         self.mounts.write().push(mount);
     }
+
+    /// Serves a whole group of an instance in front of whoever serves it so far, and who is handed to `make`.
+    pub fn mount_before(
+        &self,
+        group: &str,
+        instance: &Instance,
+        make: impl FnOnce(Option<Arc<dyn Mount>>) -> Arc<dyn Mount>,
+    ) {
+        let mut mounts = self.mounts.write();
+        let before = mounts.iter().find(|mount| mount.group() == group && mount.serves(instance)).cloned();
+        mounts.insert(0, make(before));
+    }
 }

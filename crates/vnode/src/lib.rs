@@ -31,7 +31,9 @@ mod resource;
 mod role;
 mod service;
 mod syncer;
+mod top;
 mod tree;
+mod trim;
 mod worker;
 
 pub use admission::admission;
@@ -40,11 +42,12 @@ pub use binding::FORCE_UNBIND;
 pub use caller::Caller;
 pub use connect::{STREAMS, connector};
 pub use grant::{define, grant};
-pub use manager::{Manager, Options};
+pub use manager::{Deployed, Manager, Options, Share};
 pub use passage::Passage;
 pub use preview::preview;
 pub use proxier::{ProxierOptions, kubelet_ca};
-pub use role::{computing_roles, worker_roles};
+pub use role::{computing_roles, deploying_roles, syncer_roles, worker_roles};
+pub use top::usage;
 pub use worker::{KubeconfigResolver, ShortCut, Worker, WorkerResolver};
 
 /// What tells the time; injected so that tests can turn the hands.

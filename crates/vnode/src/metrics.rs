@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::manager::Manager;
-use crate::syncer::{Syncer, is_ours};
+use crate::syncer::{Syncer, is_ours, one_by_one};
 use crate::tree;
 
 /// Upper ends of the histogram of passes, in seconds.
@@ -203,7 +203,7 @@ fn write_pods(page: &mut Page, syncers: &[Arc<Syncer>]) {
         phases(keys.filter_map(|key| syncer.computing.pods.get_key(&key)).map(|item| item.tree()))
     };
     let below = |syncer: &Syncer| -> Phases {
-        let pods = syncer.pods.list().into_iter().filter(|item| item.object.head.label(label::MANAGED_BY).is_some());
+        let pods = one_by_one(&syncer.pods).filter(|item| item.object.head.label(label::MANAGED_BY).is_some());
         phases(pods.map(|item| item.tree()).filter(|pod| is_ours(pod, &syncer.computing.owner)))
     };
     for (name, help, count) in [

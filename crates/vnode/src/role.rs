@@ -107,6 +107,59 @@ pub fn computing_roles(name: &str) -> [Value; 3] {
     [cluster_role(name, &COMPUTING), role(name, SYSTEM_NAMESPACE, &SYSTEM), role(name, "kube-node-lease", &LIVING)]
 }
 
+/// The roles of one binding's syncer in its computing cluster, where it runs apart from its manager: as those of a
+/// manager, but it writes no other binding and holds no other lease.
+pub fn syncer_roles(name: &str, binding: &str) -> [Value; 3] {
+    let lease = crate::manager::lease_of(binding);
+    let [mut everywhere, mut system, living] = computing_roles(name);
+    narrow(&mut everywhere, "clusterbindings", &["patch"], binding);
+    narrow(&mut everywhere, "clusterbindings/status", &["patch"], binding);
+    narrow(&mut system, "leases", &["get", "update"], &lease);
+    // The authority of the kubelet API is made by the manager.
+    if let Some(rules) = system["rules"].as_array_mut() {
+        rules.retain(|rule| rule["resources"][0] != "secrets");
+    }
+    [everywhere, system, living]
+}
+
+/// Restricts some verbs of a rule to the object of one name.
+fn narrow(role: &mut Value, resource: &str, verbs: &[&str], name: &str) {
+    let Some(rules) = role["rules"].as_array_mut() else { return };
+    let Some(at) = rules.iter().position(|rule| rule["resources"][0] == resource) else { return };
+    let mut own = rules[at].clone();
+    let (some, rest): (Vec<Value>, Vec<Value>) = own["verbs"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default()
+        .into_iter()
+        .partition(|verb| verbs.iter().any(|narrowed| verb == narrowed));
+    own["verbs"] = some.into();
+    own["resourceNames"] = json!([name]);
+    if rest.is_empty() {
+        rules[at] = own;
+    } else {
+        rules[at]["verbs"] = rest.into();
+        rules.insert(at + 1, own);
+    }
+}
+
+/// What a manager needs besides to run syncers as Deployments: to make them, their accounts and their roles. It can
+/// hand out only what it may do itself.
+pub fn deploying_roles(name: &str) -> [Value; 3] {
+    const ALL: &[&str] = &["get", "create", "patch", "delete"];
+    const RBAC: &str = "rbac.authorization.k8s.io";
+    let everywhere = [rule(RBAC, "clusterroles", ALL), rule(RBAC, "clusterrolebindings", ALL)];
+    let system = [
+        rule("", "serviceaccounts", ALL),
+        rule(RBAC, "roles", ALL),
+        rule(RBAC, "rolebindings", ALL),
+        rule("apps", "deployments", &["get", "list", "watch", "create", "patch", "delete"]),
+    ];
+    let living = [rule(RBAC, "roles", ALL), rule(RBAC, "rolebindings", ALL)];
+    let name = &format!("{name}-deployments");
+    [cluster_role(name, &everywhere), role(name, SYSTEM_NAMESPACE, &system), role(name, "kube-node-lease", &living)]
+}
+
 /// What a syncer needs and may not do, in words.
 pub(crate) async fn missing(worker: &Endpoint, mount_namespace: &str) -> Result<Vec<String>, Status> {
     let mut questions = Vec::new();

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::thing::{Kind, Thing};
 use crate::binding::{Binding, OWNER};
 use crate::syncer::Queues;
+use crate::trim;
 
 /// Originals that have copies, and the copies.
 pub(crate) struct Copies {
@@ -32,17 +33,17 @@ impl Copies {
         for kind in Kind::ALL {
             let query = format!("labelSelector={}%3Dtrue", synced_by_label(&binding.cluster_id));
             let sink = queues.clone();
-            let originals =
-                Informer::start(above.clone(), kind.gvr(), Selection { namespace: None, query }, move |change| {
-                    let head = &change.item().object.head;
-                    sink.objects.add(Thing::new(kind, &head.namespace, &head.name));
-                });
+            let selection = Selection { namespace: None, query };
+            let originals = Informer::start_slim(above.clone(), kind.gvr(), selection, trim::bare, move |change| {
+                let head = &change.item().object.head;
+                sink.objects.add(Thing::new(kind, &head.namespace, &head.name));
+            });
             let selection = Selection {
                 namespace: kind.below(&binding.mount_namespace).map(ToOwned::to_owned),
                 query: format!("labelSelector={OWNER}%3D{owner}"),
             };
             let sink = queues.clone();
-            let copies = Informer::start(below.clone(), kind.gvr(), selection, move |change| {
+            let copies = Informer::start_slim(below.clone(), kind.gvr(), selection, trim::bare, move |change| {
                 Thing::of_copy(kind, &change.item().tree()).into_iter().for_each(|thing| sink.objects.add(thing));
             });
             out.originals.insert(kind, originals.cache.clone());

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::running::Running;
-use super::{Failure, Inner, all, condition};
+use super::{Failure, Inner, Share, all, condition};
 use crate::binding::{Binding, check, rival};
 use crate::role::missing;
 use crate::syncer::Computing;
@@ -103,10 +103,12 @@ impl Inner {
     }
 
     async fn add_finalizers(&self, object: &Value) -> Result<bool, Status> {
-        let missing: Vec<&str> = [finalizer::MANAGER, finalizer::SYNCER]
-            .into_iter()
-            .filter(|own| !tree::has_finalizer(object, own))
-            .collect();
+        // With a manager of its own, a syncer answers for its part only.
+        let ours: &[&str] = match self.share {
+            Share::Binding(_) => &[finalizer::SYNCER],
+            _ => &[finalizer::MANAGER, finalizer::SYNCER],
+        };
+        let missing: Vec<&str> = ours.iter().copied().filter(|own| !tree::has_finalizer(object, own)).collect();
         if missing.is_empty() {
             return Ok(false);
         }
@@ -227,7 +229,7 @@ impl Inner {
         String::from_utf8(bytes).map_err(|_| wrong("key \"kubeconfig\" is not text"))
     }
 
-    async fn write_status(&self, object: &Value, status: ClusterBindingStatus) -> Result<(), Status> {
+    pub(super) async fn write_status(&self, object: &Value, status: ClusterBindingStatus) -> Result<(), Status> {
         let status = serde_json::to_value(&status).map_err(Status::internal)?;
         match tree::difference(&object["status"], &status) {
             Some(patch) => self.patch(object, "status", &json!({"status": patch})).await,

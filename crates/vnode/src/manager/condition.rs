@@ -43,8 +43,19 @@ pub(crate) fn pending(mut status: ClusterBindingStatus, now: Timestamp) -> Clust
 
 /// The status of a binding that cannot work.
 pub(crate) fn failed(mut status: ClusterBindingStatus, failure: &Failure, now: Timestamp) -> ClusterBindingStatus {
-    status.phase = "Failed".to_owned();
+    let was = std::mem::replace(&mut status.phase, "Failed".to_owned());
     set(&mut status.conditions, "Ready", false, failure.reason, &failure.message, now);
+    if failure.reason == super::apart::NOT_READY {
+        // One that was never ready still starts.
+        match was.as_str() {
+            "Ready" => {}
+            "" => "Pending".clone_into(&mut status.phase),
+            _ => status.phase = was,
+        }
+        for kind in ["SyncerReady", "ProxierReady"] {
+            set(&mut status.conditions, kind, false, failure.reason, &failure.message, now);
+        }
+    }
     if failure.reason == "ConnectivityFailed" {
         set(&mut status.conditions, "Connected", false, failure.reason, &failure.message, now);
     }

@@ -1,7 +1,9 @@
 //! Watches over bindings: checks them, runs a syncer for each, says how they are.
 
+mod apart;
 mod binding;
 mod condition;
+mod part;
 mod running;
 mod unbind;
 
@@ -23,11 +25,24 @@ use crate::proxier::{Proxier, ProxierOptions};
 use crate::resource;
 use crate::syncer::{Computing, Syncer};
 use crate::worker::WorkerResolver;
+pub use part::Deployed;
 use running::Running;
 
 /// Name in the computing and worker clusters' logs and field managers.
 pub(crate) const AGENT: &str = "atoll-vnode";
 const BINDING_WORKERS: usize = 5;
+
+/// Which part of the work is done here.
+#[derive(Clone, Debug, Default)]
+pub enum Share {
+    /// All of it: syncers and proxiers are tasks of this process.
+    #[default]
+    Everything,
+    /// The manager's: syncers and proxiers are Deployments, one for each binding.
+    Manager(Deployed),
+    /// The syncer and proxier of the binding of this name.
+    Binding(String),
+}
 
 /// What a manager needs to know.
 #[derive(Clone)]
@@ -51,6 +66,8 @@ pub struct Options {
     pub probe: Duration,
     /// Our name among several managers; without one there is no election.
     pub identity: Option<String>,
+    /// Which part of the work is done here.
+    pub share: Share,
 }
 
 impl Options {
@@ -66,6 +83,7 @@ impl Options {
             cluster_domain: "cluster.local".to_owned(),
             probe: Duration::from_secs(5),
             identity: None,
+            share: Share::default(),
         }
     }
 }
@@ -99,6 +117,7 @@ pub(crate) struct Inner {
     workers: Arc<dyn WorkerResolver>,
     settings: Arc<Settings>,
     running: RwLock<std::collections::HashMap<String, Running>>,
+    share: Share,
     queue: Queue<String>,
     /// Bindings as followed, while we do.
     known: RwLock<Option<Cache>>,
@@ -133,6 +152,7 @@ impl Manager {
             workers: options.workers,
             settings: Arc::new(settings),
             running: RwLock::default(),
+            share: options.share,
             queue: Queue::default(),
             known: RwLock::default(),
             ready: AtomicBool::new(options.identity.is_some()),
@@ -144,7 +164,7 @@ impl Manager {
             Some(identity) => {
                 let leadership = Leadership {
                     namespace: atoll_api::kubeocean_names::SYSTEM_NAMESPACE.to_owned(),
-                    name: "kubeocean-manager-leader".to_owned(),
+                    name: inner.share.lease(),
                     identity,
                     duration: Duration::from_secs(15),
                 };
@@ -188,16 +208,42 @@ impl Manager {
     }
 }
 
+impl Share {
+    /// The lease that managers with the same share compete for.
+    fn lease(&self) -> String {
+        match self {
+            Self::Binding(name) => lease_of(name),
+            _ => "kubeocean-manager-leader".to_owned(),
+        }
+    }
+
+    /// Whether a binding is looked after here.
+    fn has(&self, binding: &str) -> bool {
+        !matches!(self, Self::Binding(own) if own != binding)
+    }
+}
+
+/// The lease that the syncers of a binding compete for.
+pub(crate) fn lease_of(binding: &str) -> String {
+    format!("kubeocean-syncer-{binding}")
+}
+
 impl Inner {
     async fn serve(self: Arc<Self>, stop: CancellationToken) {
         self.ready.store(false, Ordering::Relaxed);
+        if let Share::Manager(deployed) = self.share.clone() {
+            return self.oversee(deployed, stop).await;
+        }
         let Some(computing) = self.connect(&stop).await else { return };
         let computing = Arc::new(computing);
         let queue = self.queue.clone();
-        let sink = queue.clone();
+        let (sink, share) = (queue.clone(), self.share.clone());
         let bindings =
             Informer::start(self.endpoint.clone(), resource::bindings(), Selection::default(), move |change| {
-                sink.add(change.item().object.head.name.to_string());
+                let name = &change.item().object.head.name;
+                if share.has(name) {
+                    sink.add(name.to_string());
+                }
             });
         tokio::select! {
             () = stop.cancelled() => return,

@@ -9,7 +9,7 @@ use atoll_meta::Status;
 use atoll_runtime::{Cache, Patch};
 use serde_json::{Value, json};
 
-use super::{Inner, all};
+use super::{Inner, Share, all};
 use crate::binding::{Binding, FORCE_UNBIND, rival};
 use crate::copy::unstamp;
 use crate::syncer::Computing;
@@ -38,7 +38,8 @@ impl Inner {
             return Ok(None);
         }
         self.end(&settings.name).await;
-        if tree::has_finalizer(object, finalizer::MANAGER) {
+        let answers = !matches!(self.share, Share::Binding(_));
+        if answers && tree::has_finalizer(object, finalizer::MANAGER) {
             let rest = tree::finalizers_without(object, finalizer::MANAGER);
             self.patch(object, "", &json!({"metadata": {"finalizers": rest}})).await?;
         }

@@ -51,7 +51,14 @@ fn told(event: &Value, pod: &Value) -> Option<Value> {
 impl Syncer {
     /// Tells an event of the worker cluster about the pod it is for.
     pub(crate) async fn tell(self: Arc<Self>, key: String) -> Result<Option<Duration>, Status> {
-        let Some(event) = self.events.get_key(&key).map(|item| item.tree()) else { return Ok(None) };
+        let Some(item) = self.events.get_key(&key) else { return Ok(None) };
+        let told = self.tell_event(&item.tree()).await?;
+        // What was told need not be kept; the stream goes on where it is.
+        self.events.remove_same(&item);
+        Ok(told)
+    }
+
+    async fn tell_event(&self, event: &Value) -> Result<Option<Duration>, Status> {
         let about = &event["involvedObject"];
         let text = |field: &str| about[field].as_str().unwrap_or_default();
         let Some(below) = self.pods.get(text("namespace"), text("name")).map(|item| item.tree()) else {
@@ -68,7 +75,7 @@ impl Syncer {
         if tree::uid(&pod) != tree::annotation(&below, annotation::VIRTUAL_POD_UID) {
             return Ok(None);
         }
-        let Some(event) = told(&event, &pod) else { return Ok(None) };
+        let Some(event) = told(event, &pod) else { return Ok(None) };
         match self.above().create(&events(), Some(namespace), &event).await {
             Err(status) if status.code == 409 => {
                 let patch = json!({"count": event["count"], "lastTimestamp": event["lastTimestamp"], "message": event["message"]});

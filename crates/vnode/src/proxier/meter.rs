@@ -3,7 +3,9 @@
 //! The worker cluster's metrics API says how much CPU is used just now; a kubelet says how much
 //! was used so far. The difference is summed up here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use atoll_api::kubeocean_names::annotation;
 use atoll_meta::{Quantity, Status, time};
@@ -17,22 +19,30 @@ use crate::tree;
 /// One container's use.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Use {
-    namespace: String,
-    pod: String,
+    pub(crate) namespace: String,
+    pub(crate) pod: String,
     uid: String,
-    container: String,
+    pub(crate) container: String,
     /// Thousandths of a CPU in use.
-    milli: i64,
+    pub(crate) milli: i64,
     /// CPU seconds used so far.
     seconds: f64,
-    bytes: i64,
-    at: Timestamp,
+    pub(crate) bytes: i64,
+    pub(crate) at: Timestamp,
 }
+
+/// What pods use, by virtual node.
+pub(crate) type Reading = HashMap<String, Vec<Use>>;
+
+/// How long a reading is good for all virtual nodes: whoever asks for one soon asks for the others.
+const FRESH: Duration = Duration::from_secs(5);
 
 /// CPU seconds summed up, by pod and container.
 #[derive(Default)]
 pub(crate) struct Meter {
     sums: Mutex<HashMap<(String, String), (Timestamp, f64)>>,
+    /// Held while the worker cluster is asked, so that it is asked once.
+    last: tokio::sync::Mutex<Option<(tokio::time::Instant, Arc<Reading>)>>,
 }
 
 impl Meter {
@@ -55,16 +65,32 @@ impl Meter {
 impl Syncer {
     /// What the pods of a virtual node use.
     async fn uses(&self, node: &str) -> Result<Vec<Use>, Status> {
+        Ok(self.reading().await?.get(node).cloned().unwrap_or_default())
+    }
+
+    /// What the pods of all virtual nodes use.
+    pub(crate) async fn reading(&self) -> Result<Arc<Reading>, Status> {
+        let mut last = self.meter.last.lock().await;
+        if let Some((at, known)) = &*last
+            && at.elapsed() < FRESH
+        {
+            return Ok(known.clone());
+        }
+        let reading = Arc::new(self.read().await?);
+        *last = Some((tokio::time::Instant::now(), reading.clone()));
+        Ok(reading)
+    }
+
+    async fn read(&self) -> Result<Reading, Status> {
         let mount = self.binding().mount_namespace.clone();
         let list = self.below().get_path(&format!("/apis/metrics.k8s.io/v1beta1/namespaces/{mount}/pods")).await?;
-        let mut out = Vec::new();
+        let mut out = Reading::new();
         for item in tree::list(&list["items"]) {
             let Some(below) = self.pods.get(&mount, tree::name(item)).map(|item| item.tree()) else { continue };
-            if tree::annotation(&below, annotation::VIRTUAL_NODE_NAME) != node
-                || !crate::syncer::is_ours(&below, &self.computing.owner)
-            {
+            if !crate::syncer::is_ours(&below, &self.computing.owner) {
                 continue;
             }
+            let node = tree::annotation(&below, annotation::VIRTUAL_NODE_NAME);
             let at = item["timestamp"].as_str().and_then(time::parse).unwrap_or_else(|| self.now());
             let uid = tree::annotation(&below, annotation::VIRTUAL_POD_UID);
             for container in tree::list(&item["containers"]) {
@@ -73,7 +99,7 @@ impl Syncer {
                 };
                 let name = container["name"].as_str().unwrap_or_default();
                 let milli = amount("cpu").milli_value();
-                out.push(Use {
+                out.entry(node.to_owned()).or_default().push(Use {
                     namespace: tree::annotation(&below, annotation::VIRTUAL_POD_NAMESPACE).to_owned(),
                     pod: tree::annotation(&below, annotation::VIRTUAL_POD_NAME).to_owned(),
                     uid: uid.to_owned(),
@@ -85,12 +111,7 @@ impl Syncer {
                 });
             }
         }
-        let known: std::collections::HashSet<String> = self
-            .pods
-            .list_in(&mount)
-            .iter()
-            .map(|item| tree::annotation(&item.tree(), annotation::VIRTUAL_POD_UID).to_owned())
-            .collect();
+        let known: HashSet<&str> = out.values().flatten().map(|own| own.uid.as_str()).collect();
         self.meter.forget(|uid| known.contains(uid));
         Ok(out)
     }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use authority::kubelet_ca;
 pub(crate) use door::Doors;
-pub(crate) use meter::Meter;
+pub(crate) use meter::{Meter, Use};
 
 use crate::Clock;
 

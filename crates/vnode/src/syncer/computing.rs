@@ -13,6 +13,7 @@ use super::queues::Queues;
 use crate::node::Ports;
 use crate::resource;
 use crate::tree;
+use crate::trim;
 
 /// The computing cluster as all syncers see it.
 pub(crate) struct Computing {
@@ -93,10 +94,14 @@ impl Computing {
             Selection { namespace: None, query: format!("labelSelector={}%3D{MANAGED_BY}", label::MANAGED_BY) };
         let sink = routes.clone();
         let nodes =
-            Informer::start(endpoint.clone(), resource::nodes(), selection.clone(), move |change| sink.node(&change));
+            Informer::start_slim(endpoint.clone(), resource::nodes(), selection.clone(), trim::bare, move |change| {
+                sink.node(&change)
+            });
         let sink = routes.clone();
-        let pods =
-            Informer::start(endpoint.clone(), resource::pods(), Selection::default(), move |change| sink.pod(&change));
+        let everywhere = Selection::default();
+        let pods = Informer::start_slim(endpoint.clone(), resource::pods(), everywhere, trim::above, move |change| {
+            sink.pod(&change)
+        });
         let sink = routes.clone();
         let csi_nodes = Informer::start(endpoint.clone(), crate::node::csi_nodes(), selection, move |change| {
             sink.csi_node(&change)
@@ -219,7 +224,7 @@ impl Routes {
                 }
             }
             // The node may be one we have not heard of yet; whoever it belongs to will know.
-            None if node.starts_with("vnode-") => queues.values().for_each(|queues| queues.pods.add(key.clone())),
+            None if node.starts_with(trim::VIRTUAL) => queues.values().for_each(|queues| queues.pods.add(key.clone())),
             None => {}
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use atoll_api::kubeocean_names::{finalizer, label};
 use atoll_meta::Status;
 
-use super::Syncer;
+use super::{Syncer, one_by_one};
 use crate::binding::OWNER;
 use crate::copy::{Kind, Thing};
 use crate::tree;
@@ -34,7 +34,7 @@ impl Syncer {
     fn leave_pods(&self, left: &mut Vec<String>) {
         self.sweep();
         let binding = self.binding();
-        for item in self.pods.list() {
+        for item in one_by_one(&self.pods) {
             let head = &item.object.head;
             if head.label(OWNER) == Some(&self.computing.owner)
                 && head.label(label::CLUSTER_BINDING) == Some(&binding.name)

@@ -15,7 +15,7 @@ use atoll_api::kubeocean::ResourceLeasingPolicy;
 use atoll_api::kubeocean_names::label;
 use atoll_lease::Policy;
 use atoll_meta::Status;
-use atoll_runtime::{Cache, Endpoint, Informer, Selection, work};
+use atoll_runtime::{Cache, Endpoint, Informer, Item, Selection, work};
 use futures::FutureExt as _;
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -34,6 +34,7 @@ use crate::pod::{Intranet, SWEEP, Workload};
 use crate::proxier::{Doors, Meter};
 use crate::resource;
 use crate::service::Traffics;
+use crate::trim;
 use crate::worker::Worker;
 
 const POD_WORKERS: usize = 32;
@@ -74,6 +75,11 @@ async fn guarded(pass: impl Future<Output = Result<Option<Duration>, Status>>) -
     std::panic::AssertUnwindSafe(pass).catch_unwind().await.unwrap_or_else(|_| Err(Status::internal("a pass crashed")))
 }
 
+/// The objects of a cache, read one by one: thousands at once would be a burden.
+pub(crate) fn one_by_one(cache: &Cache) -> impl Iterator<Item = Item> + '_ {
+    cache.keys().into_iter().filter_map(|key| cache.get_key(&key))
+}
+
 /// What a syncer follows; ends when dropped.
 struct Sources {
     informers: Vec<Informer>,
@@ -98,19 +104,21 @@ impl Syncer {
     ) -> (Arc<Self>, Sources) {
         let queues = Queues::default();
         let usage = Arc::new(Usage::default());
-        let follow = |gvr, sink: Box<dyn Fn(atoll_runtime::Change) + Send + Sync>| {
-            Informer::start(worker.endpoint.clone(), gvr, Selection::default(), sink)
+        let follow = |gvr, trim, sink: Box<dyn Fn(atoll_runtime::Change) + Send + Sync>| {
+            Informer::start_slim(worker.endpoint.clone(), gvr, Selection::default(), trim, sink)
         };
         let sink = queues.clone();
         let nodes = follow(
             resource::nodes(),
+            trim::bare,
             Box::new(move |change| sink.nodes.add(change.item().object.head.name.to_string())),
         );
         let (sink, facts, owner) = (queues.clone(), usage.clone(), computing.owner.clone());
-        let pods = follow(resource::pods(), Box::new(move |change| facts.hear(&change, &owner, &sink)));
+        let pods = follow(resource::pods(), trim::below, Box::new(move |change| facts.hear(&change, &owner, &sink)));
         let sink = queues.clone();
         let policies = follow(
             resource::policies(),
+            trim::bare,
             Box::new(move |change| sink.policies.add(change.item().object.head.name.to_string())),
         );
         let (copies, informers) =
@@ -120,6 +128,7 @@ impl Syncer {
         let sink = queues.clone();
         let csi_nodes = follow(
             crate::node::csi_nodes(),
+            trim::bare,
             Box::new(move |change| sink.nodes.add(change.item().object.head.name.to_string())),
         );
         let selection = Selection {
@@ -127,7 +136,8 @@ impl Syncer {
             query: "fieldSelector=involvedObject.kind%3DPod".to_owned(),
         };
         let sink = queues.clone();
-        let events = Informer::start(worker.endpoint.clone(), crate::pod::events(), selection, move |change| {
+        let way = worker.endpoint.clone();
+        let events = Informer::start_slim(way, crate::pod::events(), selection, trim::bare, move |change| {
             if !matches!(change, atoll_runtime::Change::Deleted(_)) {
                 sink.events.add(change.item().key());
             }
@@ -246,7 +256,7 @@ impl Syncer {
 
     /// Looks at every pod of ours in the worker cluster.
     pub(crate) fn sweep(&self) {
-        for item in self.pods.list() {
+        for item in one_by_one(&self.pods) {
             if item.object.head.label(label::MANAGED_BY).is_some() {
                 match original_of(&item.tree()) {
                     Some(key) => self.queues.pods.add(key),

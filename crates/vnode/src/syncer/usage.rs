@@ -1,6 +1,7 @@
 //! What the pods of the worker cluster use, node by node.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use atoll_api::kubeocean_names::{MANAGED_BY, annotation, label};
 use atoll_lease::PodFacts;
@@ -15,7 +16,7 @@ use crate::tree;
 /// Facts of all pods of the worker cluster, and on which node they are.
 #[derive(Default)]
 pub(crate) struct Usage {
-    pods: Mutex<HashMap<String, BTreeMap<String, PodFacts>>>,
+    pods: Mutex<HashMap<String, BTreeMap<String, Arc<PodFacts>>>>,
 }
 
 /// Whether a pod in the worker cluster runs for this computing cluster. Those the original
@@ -28,6 +29,12 @@ pub(crate) fn is_ours(pod: &Value, owner: &str) -> bool {
 pub(crate) fn original_of(pod: &Value) -> Option<String> {
     let name = tree::annotation(pod, annotation::VIRTUAL_POD_NAME);
     (!name.is_empty()).then(|| tree::key(tree::annotation(pod, annotation::VIRTUAL_POD_NAMESPACE), name))
+}
+
+/// These facts; those of a neighbour if they are the same, for pods come in many of a kind.
+fn shared(on_node: &BTreeMap<String, Arc<PodFacts>>, facts: &PodFacts) -> Arc<PodFacts> {
+    let near = on_node.values().take(4).chain(on_node.values().next_back());
+    near.into_iter().find(|known| ***known == *facts).cloned().unwrap_or_else(|| Arc::new(facts.clone()))
 }
 
 impl Usage {
@@ -52,12 +59,12 @@ impl Usage {
         let on_node = pods.entry(node.to_owned()).or_default();
         let before = match change {
             Change::Deleted(_) => on_node.remove(&item.key()),
-            _ => on_node.insert(item.key(), facts.clone()),
+            _ => on_node.insert(item.key(), shared(on_node, &facts)),
         };
         let changed = match change {
             Change::Deleted(_) => counts,
             _ => {
-                before.as_ref() != Some(&facts)
+                before.as_deref() != Some(&facts)
                     && (counts || before.is_some_and(|before| !before.over && !before.leased))
             }
         };
@@ -72,7 +79,8 @@ impl Usage {
 
     /// The pods on a node.
     pub(crate) fn on(&self, node: &str) -> Vec<PodFacts> {
-        self.pods.lock().get(node).into_iter().flat_map(BTreeMap::values).cloned().collect()
+        let pods = self.pods.lock();
+        pods.get(node).into_iter().flat_map(BTreeMap::values).map(|facts| PodFacts::clone(facts)).collect()
     }
 
     /// Keys of the pods on a node that are not ours.

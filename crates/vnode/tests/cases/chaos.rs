@@ -140,6 +140,9 @@ async fn churn(seed: u64, names: u64, rounds: u64) {
     for node in nodes_above {
         until_there(&stage.compute, &nodes(), None, node).await;
     }
+    // Lists and restarts touch every pod: with many pods they are as many as with few, so that the work grows with
+    // the number of pods and not with its square.
+    let (beat, lives) = ((rounds / 50).max(3), (rounds / 30).max(20));
     for round in 0..rounds {
         let name = format!("pod-{}", dice.roll(names));
         match dice.roll(5) {
@@ -153,13 +156,13 @@ async fn churn(seed: u64, names: u64, rounds: u64) {
             3 => stage.compute.delete(&pods(), Some("default"), &name, &json!({})).await.unwrap(),
             _ => kill(&stage.compute, "default", &name).await,
         }
-        if dice.roll(20) == 0 {
+        if dice.roll(lives) == 0 {
             // Killed without warning: tasks end where they are.
             stop.cancel();
             stop = stage.stop.child_token();
             manager = Manager::start(options(&stage, &dice, &on), stop.clone()).await;
         }
-        if round % 3 == 0 {
+        if round % beat == 0 {
             for worker in [&stage.w1, &stage.w2] {
                 kubelets(worker, &dice).await;
             }
@@ -189,7 +192,7 @@ async fn both_sides_agree_after_faults_and_deaths() {
     }
 }
 
-/// `ATOLL_CHURN=1000` plays it with a thousand pods.
+/// `ATOLL_CHURN=1000` plays it with a thousand pods, which takes some minutes.
 #[tokio::test(start_paused = true)]
 async fn many_pods_churned_with_faults_leave_no_orphan_and_no_duplicate() {
     let pods = std::env::var("ATOLL_CHURN").ok().and_then(|text| text.parse().ok()).unwrap_or(50);

@@ -23,7 +23,7 @@ async fn is_going(cluster: &atoll_runtime::Endpoint, namespace: &str, name: &str
     pod.is_none_or(|pod| pod["metadata"]["deletionTimestamp"].is_string())
 }
 
-async fn until_going(cluster: &atoll_runtime::Endpoint, namespace: &str, name: &str) {
+pub async fn until_going(cluster: &atoll_runtime::Endpoint, namespace: &str, name: &str) {
     until(cluster, &pods(), Some(namespace), name, |pod| {
         pod.is_none_or(|pod| pod["metadata"]["deletionTimestamp"].is_string())
     })

@@ -2,6 +2,7 @@
 //! bug the test says so and asks for the better behaviour.
 #![allow(clippy::unwrap_used)]
 
+mod apart;
 mod chaos;
 mod copies;
 mod corners;

@@ -1,0 +1,166 @@
+//! Syncers and proxiers as Deployments of their own, and what virtual nodes use.
+
+use atoll_apiserver::Identity;
+use atoll_meta::Gvr;
+use atoll_runtime::Endpoint;
+use atoll_vnode::{Deployed, Manager, Share, Worker};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::corners::until_going;
+use crate::pods::start_pod;
+use crate::stage::*;
+
+const SYSTEM: &str = "kubeocean-system";
+const NAME: &str = "kubeocean-syncer-w1";
+
+fn deployments() -> Gvr {
+    Gvr::new("apps", "v1", "deployments")
+}
+
+fn access(plural: &str) -> Gvr {
+    Gvr::new("rbac.authorization.k8s.io", "v1", plural)
+}
+
+/// Everything that belongs to the binding.
+fn parts() -> Vec<(Gvr, Option<&'static str>)> {
+    let mut out = vec![(deployments(), Some(SYSTEM)), (Gvr::new("", "v1", "serviceaccounts"), Some(SYSTEM))];
+    for plural in ["clusterroles", "clusterrolebindings"] {
+        out.push((access(plural), None));
+    }
+    for plural in ["roles", "rolebindings"] {
+        out.extend([(access(plural), Some(SYSTEM)), (access(plural), Some("kube-node-lease"))]);
+    }
+    out
+}
+
+fn image(deployment: &Value) -> &Value {
+    &deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+}
+
+async fn manage(stage: &Stage) -> Manager {
+    let mut options = stage.options();
+    let arguments = vec!["--without-intranet".to_owned()];
+    options.share = Share::Manager(Deployed { image: "atoll:1".to_owned(), replicas: 1, arguments });
+    Manager::start(options, stage.stop.child_token()).await
+}
+
+/// What a pod of the Deployment does, with the rights of its account.
+async fn syncer(stage: &Stage, stop: &CancellationToken) -> (Manager, Endpoint) {
+    let groups = ["system:serviceaccounts", "system:serviceaccounts:kubeocean-system", "system:authenticated"];
+    let account = Identity {
+        user: format!("system:serviceaccount:{SYSTEM}:{NAME}"),
+        groups: groups.map(ToOwned::to_owned).to_vec(),
+        ..Identity::default()
+    };
+    let way = Worker::in_process(&stage.hub, "compute", account).endpoint;
+    let mut options = stage.options();
+    options.computing = way.clone();
+    options.share = Share::Binding("w1".to_owned());
+    options.identity = Some("pod-1".to_owned());
+    (Manager::start(options, stop.clone()).await, way)
+}
+
+/// Plays the controllers of the computing cluster.
+async fn available(stage: &Stage, count: u32) {
+    let status = json!({"status": {"replicas": 1, "readyReplicas": count, "availableReplicas": count}});
+    patch(&stage.compute, &deployments(), Some(SYSTEM), NAME, "status", status).await;
+}
+
+async fn until_phase(stage: &Stage, phase: &str, reason: &str) {
+    until(&stage.compute, &bindings(), None, "w1", |binding| {
+        binding.is_some_and(|own| own["status"]["phase"] == phase && condition(own, "Ready")["reason"] == reason)
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_may_have_a_deployment_of_its_own_with_no_more_rights_than_it_needs() {
+    let stage = Stage::open().await;
+    let _manager = manage(&stage).await;
+    make_node(&stage.w1, "n1", "4", "8Gi").await;
+    make_policy(&stage.w1, "p1", "w1", json!({})).await;
+    stage.bind("w1", json!({})).await;
+    until_there(&stage.compute, &deployments(), Some(SYSTEM), NAME).await;
+    until_phase(&stage, "Pending", "SyncerNotReady").await;
+    let stop = stage.stop.child_token();
+    let (first, way) = syncer(&stage, &stop).await;
+    available(&stage, 1).await;
+    until_phase(&stage, "Ready", "ValidationPassed").await;
+    until_there(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
+    start_pod(&stage, &pod("web", "vnode-w1-n1", "500m")).await;
+    run(&stage.w1, MOUNT, &below("default", "web"), "n1").await;
+    until(&stage.compute, &pods(), Some("default"), "web", |pod| {
+        pod.is_some_and(|pod| pod["status"]["phase"] == "Running")
+    })
+    .await;
+
+    // Bindings of others are none of its business, nor are their leases and Deployments.
+    stage.bind("w2", json!({})).await;
+    let mark = json!({"metadata": {"labels": {"mine": "yes"}}});
+    let merge = atoll_runtime::Patch::Merge;
+    assert_eq!(way.patch(&bindings(), None, "w2", "", merge, &mark).await.unwrap_err().code, 403);
+    let manager_lease = way.get_opt(&leases(), Some(SYSTEM), "kubeocean-manager-leader").await;
+    assert_eq!(manager_lease.unwrap_err().code, 403);
+    assert_eq!(way.list(&deployments(), Some(SYSTEM), "").await.unwrap_err().code, 403);
+
+    // A Deployment that does not know its pod works is not believed; one without a pod that works is.
+    available(&stage, 0).await;
+    stage.pass(2).await;
+    until_phase(&stage, "Ready", "ValidationPassed").await;
+    stop.cancel();
+    first.ended().await;
+    until_phase(&stage, "Failed", "SyncerNotReady").await;
+    let _second = syncer(&stage, &stage.stop.child_token()).await;
+    available(&stage, 1).await;
+    until_phase(&stage, "Ready", "ValidationPassed").await;
+
+    stage.compute.delete(&bindings(), None, "w1", &json!({})).await.unwrap();
+    until_going(&stage.w1, MOUNT, &below("default", "web")).await;
+    let there = stage.compute.get_opt(&deployments(), Some(SYSTEM), NAME).await.unwrap();
+    assert!(there.is_some(), "whoever gives back must be there for it");
+    kill(&stage.w1, MOUNT, &below("default", "web")).await;
+    until_gone(&stage.compute, &bindings(), None, "w1").await;
+    for (gvr, namespace) in parts() {
+        until_gone(&stage.compute, &gvr, namespace, NAME).await;
+    }
+    let other = stage.compute.get_opt(&deployments(), Some(SYSTEM), "kubeocean-syncer-w2").await.unwrap();
+    assert!(other.is_some(), "the other binding keeps its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_belongs_to_a_binding_is_made_again_and_as_it_should_be() {
+    let stage = Stage::open().await;
+    let manager = manage(&stage).await;
+    stage.bind("w1", json!({})).await;
+    for (gvr, namespace) in parts() {
+        let object = until_there(&stage.compute, &gvr, namespace, NAME).await;
+        assert_eq!(object["metadata"]["ownerReferences"][0]["name"], "w1", "{object}");
+    }
+    let changed = json!({"spec": {"template": {"spec": {"containers": [{"name": "syncer", "image": "other"}]}}}});
+    patch(&stage.compute, &deployments(), Some(SYSTEM), NAME, "", changed).await;
+    until(&stage.compute, &deployments(), Some(SYSTEM), NAME, |own| own.is_some_and(|own| *image(own) == "atoll:1"))
+        .await;
+    for (gvr, namespace) in parts() {
+        stage.compute.delete(&gvr, namespace, NAME, &json!({})).await.unwrap();
+    }
+    for (gvr, namespace) in parts() {
+        until_there(&stage.compute, &gvr, namespace, NAME).await;
+    }
+
+    stage.pass(2).await;
+    // A duplicate gets nothing, and its end takes nothing from the first.
+    let mut twin = stage.compute.get(&bindings(), None, "w1").await.unwrap();
+    twin["metadata"] = json!({"name": "twin"});
+    twin["status"] = Value::Null;
+    stage.compute.create(&bindings(), None, &twin).await.unwrap();
+    until(&stage.compute, &bindings(), None, "twin", |own| {
+        own.is_some_and(|own| condition(own, "Ready")["reason"] == "ValidationFailed")
+    })
+    .await;
+    stage.compute.delete(&bindings(), None, "twin", &json!({})).await.unwrap();
+    until_gone(&stage.compute, &bindings(), None, "twin").await;
+    let kept = stage.compute.get(&deployments(), Some(SYSTEM), NAME).await.unwrap();
+    assert_eq!(kept["metadata"]["labels"]["kubeocean.io/cluster-binding"], "w1");
+    drop(manager);
+}
