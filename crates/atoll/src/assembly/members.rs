@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use atoll_api::kubeocean::ClusterBinding;
-use atoll_apiserver::{ApiService, Hub};
+use atoll_apiserver::{ApiService, Body, Hub, Incoming};
 use atoll_fleet::{MemberResolver, RemoteMembers};
 use atoll_meta::Status;
 use atoll_runtime::Endpoint;
-use atoll_sim::Gate;
-use atoll_vnode::{KubeconfigResolver, Worker, WorkerResolver};
+use atoll_sim::{Gate, GuardedTransport};
+use atoll_vnode::{KubeconfigResolver, Passage, Worker, WorkerResolver};
 use base64::Engine as _;
-use http::Request;
 use http::header::{AUTHORIZATION, HeaderValue};
+use http::{Request, Response};
 use serde_json::Value;
 use tower::Service;
 
@@ -46,6 +46,33 @@ impl Members {
         let token = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap_or_default();
         let bearer = Bearer { gate: Gate::new(self.service.clone()), header: header(&token) };
         Endpoint::in_process(bearer, name, "atoll-fleet", |_| {})
+    }
+}
+
+impl Members {
+    /// A worker in this hub as others outside it have it: with the faults of its simulated cluster.
+    fn guarded(&self, name: &str, worker: Worker) -> Worker {
+        let transport = GuardedTransport::new(&self.hub, name, worker.endpoint.transport().clone());
+        let endpoint = Endpoint::new(name, Arc::new(transport), "atoll-vnode");
+        let passage = worker.passage.map(|inner| -> Arc<dyn Passage> {
+            Arc::new(GuardedPassage { hub: self.hub.clone(), name: name.to_owned(), inner })
+        });
+        Worker { endpoint, passage }
+    }
+}
+
+/// Streams of a worker, with the faults of its simulated cluster.
+struct GuardedPassage {
+    hub: Arc<Hub>,
+    name: String,
+    inner: Arc<dyn Passage>,
+}
+
+#[async_trait::async_trait]
+impl Passage for GuardedPassage {
+    async fn pass(&self, request: Request<Incoming>) -> Result<Response<Body>, Status> {
+        Gate::admit(&self.hub, &self.name).await?;
+        self.inner.pass(request).await
     }
 }
 
@@ -90,7 +117,7 @@ impl WorkerResolver for Members {
             atoll_pki::Kubeconfig::parse(kubeconfig).and_then(|config| config.access(None)).map(|access| access.server);
         match url.ok().and_then(|url| members(&self.hub)(&url)) {
             // The way is shorter, the rights are those of the kubeconfig.
-            Some(name) => Worker::in_process_by(&self.hub, &name, kubeconfig),
+            Some(name) => Ok(self.guarded(&name, Worker::in_process_by(&self.hub, &name, kubeconfig)?)),
             None => WorkerResolver::resolve(&KubeconfigResolver, binding, kubeconfig).await,
         }
     }

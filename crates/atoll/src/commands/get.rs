@@ -10,6 +10,9 @@ use super::access::{Access, block_on, told};
 use super::output::{self, Format};
 use super::pods::member_path;
 
+/// How long a member may take unless said otherwise: the others have answered long before.
+const PATIENCE: u64 = 5;
+
 /// List objects of all members of an instance.
 #[derive(Args)]
 #[command(
@@ -35,6 +38,9 @@ pub struct Get {
     /// Form of the output
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
+    /// Seconds to wait for a member; one that takes longer is named and left out
+    #[arg(long, default_value_t = PATIENCE)]
+    timeout: u64,
     #[command(flatten)]
     access: Access,
 }
@@ -58,7 +64,7 @@ impl Get {
                 names.retain(|name| self.clusters.contains(name));
             }
             let path = self.path(&resource);
-            let answers = futures::future::join_all(names.iter().map(|name| self.ask(&fleet, name, &path))).await;
+            let answers = futures::future::join_all(names.iter().map(|name| self.answer(&fleet, name, &path))).await;
             let mut tables: Vec<(&str, Value)> = Vec::new();
             let mut failed = false;
             for (name, answer) in names.iter().zip(answers) {
@@ -84,6 +90,15 @@ impl Get {
             path.push_str(&encode(&self.selector));
         }
         path
+    }
+
+    /// What a member says, or that it says nothing: the others must not wait for it.
+    async fn answer(&self, fleet: &Endpoint, member: &str, path: &str) -> Result<Value, atoll_meta::Status> {
+        let patience = std::time::Duration::from_secs(self.timeout.max(1));
+        match tokio::time::timeout(patience, self.ask(fleet, member, path)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(atoll_meta::Status::unavailable(format!("no answer within {} s", patience.as_secs()))),
+        }
     }
 
     async fn ask(&self, fleet: &Endpoint, member: &str, path: &str) -> Result<Value, atoll_meta::Status> {

@@ -61,6 +61,36 @@ fn the_fleet_sees_a_broken_member() {
 }
 
 #[test]
+fn the_others_answer_at_once_when_a_member_is_broken() {
+    let Some(hub) = Hub::demo_of(2) else { return };
+    for how in ["unreachable", "refusing", "expired", "slow --delay 10m"] {
+        hub.atoll(&format!("sim fail member1 --how {how}")).ok();
+        let started = std::time::Instant::now();
+        let ran = hub.atoll("get nodes --timeout 2");
+        // Repeated requests would take minutes.
+        assert!(started.elapsed().as_secs() < 40, "{how}: {:?}", started.elapsed());
+        assert_ne!(ran.code, 0, "{how}: {ran:?}");
+        assert!(ran.stdout.contains("member2-node-1") && !ran.stdout.contains("member1-node-1"), "{how}: {ran:?}");
+        assert!(ran.stderr.contains("member1:") && !ran.stderr.contains("member2:"), "{how}: {ran:?}");
+        hub.atoll("sim heal member1").ok();
+    }
+    assert!(hub.atoll("get nodes").ok().contains("member1-node-1"));
+}
+
+#[test]
+fn leased_nodes_feel_a_broken_worker() {
+    let Some(hub) = Hub::demo_of(2) else { return };
+    let nodes = hub.kubectl_in("compute", "get nodes -o name").ok();
+    let node = nodes.lines().find(|name| name.contains("member1")).unwrap_or_else(|| panic!("{nodes}"));
+    let other = nodes.lines().find(|name| name.contains("member2")).unwrap_or_else(|| panic!("{nodes}"));
+    hub.atoll("sim fail member1").ok();
+    hub.kubectl_in("compute", &format!("wait --for=condition=Ready=Unknown {node} --timeout=120s")).ok();
+    hub.kubectl_in("compute", &format!("wait --for=condition=Ready {other} --timeout=10s")).ok();
+    hub.atoll("sim heal member1").ok();
+    hub.kubectl_in("compute", &format!("wait --for=condition=Ready {node} --timeout=120s")).ok();
+}
+
+#[test]
 fn clusters_are_made_and_deleted() {
     let Some(hub) = Hub::demo() else { return };
     hub.atoll("sim create extra --nodes 5 --region south").ok();

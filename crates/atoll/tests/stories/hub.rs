@@ -10,7 +10,7 @@ use atoll_testkit::peers::{self, Ran};
 /// Longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running `atoll up --demo` with one member of three nodes.
+/// A running `atoll up --demo`, usually with one member of three nodes.
 pub struct Hub {
     process: Child,
     directory: tempfile::TempDir,
@@ -26,7 +26,12 @@ pub fn atoll(words: &str) -> Command {
 
 /// Starts `atoll up --demo` in a directory and waits until it is ready.
 pub fn start(directory: &Path, words: &str) -> Child {
-    let mut process = atoll("up --demo --members 1 --nodes 3 --listen 127.0.0.1:0")
+    start_with(directory, 1, words)
+}
+
+/// Starts `atoll up --demo` with so many members in a directory and waits until it is ready.
+fn start_with(directory: &Path, members: u32, words: &str) -> Child {
+    let mut process = atoll(&format!("up --demo --members {members} --nodes 3 --listen 127.0.0.1:0"))
         .args(words.split_whitespace())
         .arg("--data-dir")
         .arg(directory)
@@ -50,10 +55,26 @@ pub fn start(directory: &Path, words: &str) -> Child {
 impl Hub {
     /// Starts one, or returns `None` with a visible note when kubectl is not there.
     pub fn demo() -> Option<Self> {
+        Self::demo_of(1)
+    }
+
+    /// The same with more members.
+    pub fn demo_of(members: u32) -> Option<Self> {
         let kubectl = peers::find("kubectl")?;
         let directory = tempfile::tempdir().unwrap();
-        let process = start(directory.path(), "");
+        let process = start_with(directory.path(), members, "");
         Some(Self { process, directory, kubectl })
+    }
+
+    /// A shell line that runs kubectl in the member, for a terminal.
+    pub fn kubectl_line(&self, words: &str) -> String {
+        let (program, config) = (self.kubectl.display(), self.file("kubeconfig"));
+        format!("KUBECONFIG='{}' '{program}' --context member1 {words}", config.display())
+    }
+
+    /// Runs kubectl in a context, with arguments split at spaces.
+    pub fn kubectl_in(&self, context: &str, words: &str) -> Ran {
+        peers::run(self.command(context).args(words.split_whitespace()))
     }
 
     /// A place for files of the story.

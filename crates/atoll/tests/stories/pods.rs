@@ -2,6 +2,8 @@
 
 use std::io::{Read as _, Write as _};
 
+use atoll_testkit::peers;
+
 use crate::hub::Hub;
 
 #[test]
@@ -52,7 +54,6 @@ fn commands_run_in_containers() {
     let said = hub.kubectl_fed(&["exec", "-i", "web", "--", "sh"], "cd /tmp\npwd\nexit\n").ok();
     assert!(said.contains("/tmp"), "{said}");
     assert_eq!(hub.kubectl_fed(&["exec", "-i", "web", "--", "cat"], "through\n").ok(), "through\n");
-    // A terminal needs one at both ends; `script` of util-linux gives kubectl one when it is there.
     assert!(hub.kubectl("exec web -- nosuchcommand").fails().contains("nosuchcommand"));
     assert!(hub.kubectl("exec nosuch -- true").fails().contains("NotFound"));
 
@@ -60,6 +61,85 @@ fn commands_run_in_containers() {
     hub.kubectl_with(&["run", "ticker", "--image=busybox", "--", "sh", "-c", talk]).ok();
     hub.kubectl("wait --for=condition=Ready pod/ticker --timeout=60s").ok();
     assert_eq!(hub.follow("attach ticker").line(), "tick\n");
+}
+
+#[test]
+fn a_terminal_is_one_at_both_ends() {
+    let Some(hub) = Hub::demo() else { return };
+    if std::process::Command::new("script").arg("--version").output().is_err() {
+        return eprintln!("SKIPPED: util-linux' script, which gives kubectl a terminal, is not there");
+    }
+    hub.kubectl("run web --image=nginx").ok();
+    hub.kubectl("wait --for=condition=Ready pod/web --timeout=60s").ok();
+    let line = format!("tty; stty rows 33 cols 99; exec env {}", hub.kubectl_line("exec -it web -- sh"));
+    let mut terminal = Terminal::open(&line);
+    let device = terminal.until(|text| text.contains("/dev/pts/") && text.contains('\n'));
+    let device = device.split_whitespace().find(|word| word.starts_with("/dev/pts/")).unwrap().to_owned();
+    terminal.until(|text| text.ends_with("# "));
+    terminal.ask("stty size\n", |text| text.contains("33 99"));
+    let ran = peers::run(std::process::Command::new("stty").args(["-F", &device, "rows", "40", "cols", "120"]));
+    ran.ok();
+    terminal.ask("stty size\n", |text| text.contains("40 120"));
+    let shown = terminal.ask("echo $HOSTNAM\u{7f}ME\n", |text| text.contains("web\r\n"));
+    assert!(shown.contains("echo $HOSTNA"), "what is typed is shown: {shown:?}");
+    assert!(terminal.ends_with("exit\n"));
+}
+
+/// A program on a terminal of its own.
+struct Terminal {
+    process: std::process::Child,
+    input: std::process::ChildStdin,
+    output: std::sync::mpsc::Receiver<Vec<u8>>,
+}
+
+impl Terminal {
+    fn open(line: &str) -> Self {
+        use std::process::{Command, Stdio};
+        let mut command = Command::new("script");
+        command.args(["--quiet", "--return", "--command", line, "/dev/null"]);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, mut stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        let (sender, output) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count) = stdout.read(&mut buffer)
+                && count > 0
+                && sender.send(buffer[..count].to_vec()).is_ok()
+            {}
+        });
+        Self { process, input, output }
+    }
+
+    /// Reads until the text fits.
+    fn until(&mut self, fits: impl Fn(&str) -> bool) -> String {
+        let mut text = String::new();
+        while !fits(&text) {
+            match self.output.recv_timeout(std::time::Duration::from_secs(60)) {
+                Ok(bytes) => text.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(error) => panic!("{error}; so far: {text:?}"),
+            }
+        }
+        text
+    }
+
+    /// Types a line until what comes back fits: news of the terminal's size travel beside what is typed.
+    fn ask(&mut self, line: &str, fits: impl Fn(&str) -> bool) -> String {
+        let mut last = String::new();
+        for _ in 0..100 {
+            self.input.write_all(line.as_bytes()).unwrap();
+            last = self.until(|text| text.ends_with("# "));
+            if fits(&last) {
+                return last;
+            }
+        }
+        panic!("never as expected: {last:?}");
+    }
+
+    /// Types the last line; returns whether the program ended well.
+    fn ends_with(mut self, line: &str) -> bool {
+        self.input.write_all(line.as_bytes()).unwrap();
+        self.process.wait().unwrap().success()
+    }
 }
 
 #[test]
