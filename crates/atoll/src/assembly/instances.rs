@@ -156,6 +156,10 @@ impl Instances {
                 let connector = atoll_vnode::connector(manager.clone(), name, Some(otherwise));
                 self.hub.add_connector("", "pods", stream, connector);
             }
+            if let Some(instance) = self.hub.instance(name) {
+                let leased = |own| atoll_vnode::usage(manager.clone(), name, own);
+                self.hub.mount_before("metrics.k8s.io", &instance, leased);
+            }
             running.leases = Some(manager);
         }
         self.running.lock().insert(name.to_owned(), running);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use atoll_runtime::Endpoint;
 use atoll_telemetry::Plain;
-use atoll_vnode::{KubeconfigResolver, Manager, Options, ProxierOptions, kubelet_ca};
+use atoll_vnode::{Deployed, KubeconfigResolver, Manager, Options, ProxierOptions, Share, kubelet_ca};
 use clap::{ArgAction, Args};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +17,7 @@ use super::serve::stop_on_signal;
 #[derive(Args)]
 #[command(after_help = "Examples:
   atoll vnode-manager --kubeconfig ~/.kube/compute
+  atoll vnode-manager --deploy registry.example/atoll:1.0 --deploy-replicas 2
   atoll vnode-manager --kubelet-address 10.0.0.7 --metrics-bind-address 127.0.0.1:8080")]
 pub struct VnodeManager {
     #[command(flatten)]
@@ -27,6 +28,15 @@ pub struct VnodeManager {
     /// Address of `/healthz` and `/readyz`; 0 for none
     #[arg(long, default_value = ":8081", value_parser = address)]
     health_probe_bind_address: Address,
+    /// Run the syncer and proxier of each binding as a Deployment of this image, not as a task here
+    #[arg(long, value_name = "IMAGE", conflicts_with = "binding")]
+    deploy: Option<String>,
+    /// Pods of each such Deployment; one works, the others wait
+    #[arg(long, default_value_t = 1, requires = "deploy")]
+    deploy_replicas: u32,
+    /// Be the syncer and proxier of this binding only; its manager runs somewhere else
+    #[arg(long, value_name = "NAME")]
+    binding: Option<String>,
     /// Let only one of several managers work
     #[arg(long, default_value_t = true, action = ArgAction::Set)]
     leader_elect: bool,
@@ -82,15 +92,21 @@ impl VnodeManager {
         let metrics = bind(self.metrics_bind_address).await?;
         let health = bind(self.health_probe_bind_address).await?;
         let computing = self.computing().await?;
-        atoll_vnode::define(&computing, "clusterbindings").await.map_err(told)?;
+        if self.binding.is_none() {
+            atoll_vnode::define(&computing, "clusterbindings").await.map_err(told)?;
+        }
         let mut options = Options::new(computing.clone(), Arc::new(KubeconfigResolver));
         options.intranet_required = !self.without_intranet;
         options.cluster_domain.clone_from(&self.cluster_domain);
         options.identity = self.leader_elect.then(|| self.identity());
+        options.share = self.share();
         if let Some(name) = &self.time_zone {
             options.zone = jiff::tz::TimeZone::get(name).with_context(|| format!("there is no time zone {name:?}"))?;
         }
-        if let Some(advertise) = self.kubelet_address {
+        if self.deploy.is_some() {
+            // Those that are deployed find the authority made, and may not make one.
+            kubelet_ca(&computing, jiff::Timestamp::now()).await.map_err(told)?;
+        } else if let Some(advertise) = self.kubelet_address {
             let ca = kubelet_ca(&computing, jiff::Timestamp::now()).await.map_err(told)?;
             options.proxier = Some(ProxierOptions {
                 listen: self.kubelet_listen.unwrap_or(advertise),
@@ -107,6 +123,17 @@ impl VnodeManager {
         stop.cancelled().await;
         manager.ended().await;
         Ok(())
+    }
+
+    /// Which part of the work is done by this process.
+    fn share(&self) -> Share {
+        let Some(image) = self.deploy.clone() else {
+            return self.binding.clone().map_or(Share::Everything, Share::Binding);
+        };
+        let mut arguments = vec![format!("--cluster-domain={}", self.cluster_domain)];
+        arguments.extend(self.without_intranet.then(|| "--without-intranet".to_owned()));
+        arguments.extend(self.time_zone.as_ref().map(|zone| format!("--time-zone={zone}")));
+        Share::Manager(Deployed { image, replicas: self.deploy_replicas, arguments })
     }
 
     /// The computing cluster: as the kubeconfig says, or the one this process runs in.

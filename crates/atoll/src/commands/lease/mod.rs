@@ -50,18 +50,24 @@ enum Action {
         /// Those of a vnode-manager in its computing cluster instead
         #[arg(long)]
         computing: bool,
+        /// And those it needs besides to run syncers as Deployments
+        #[arg(long, requires = "computing")]
+        deployments: bool,
     },
 }
 
 impl Lease {
     /// Runs it.
     pub fn run(self) -> anyhow::Result<()> {
-        if let Action::Roles { name, mount_namespace, computing } = &self.action {
-            let roles = if *computing {
+        if let Action::Roles { name, mount_namespace, computing, deployments } = &self.action {
+            let mut roles = if *computing {
                 atoll_vnode::computing_roles(name).to_vec()
             } else {
                 atoll_vnode::worker_roles(name, mount_namespace).to_vec()
             };
+            if *deployments {
+                roles.extend(atoll_vnode::deploying_roles(name));
+            }
             return show::roles(&roles);
         }
         block_on(async move {
