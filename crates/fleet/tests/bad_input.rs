@@ -162,7 +162,7 @@ async fn clusters_whose_address_or_secret_lies_are_told_to_be_unreachable() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_that_does_not_serve_a_kind_is_passed_over_and_named() {
+async fn a_member_that_does_not_serve_a_kind_or_version_is_passed_over_and_named() {
     let world = World::start(2).await;
     for endpoint in [&world.instance, world.member("m1")] {
         endpoint.create(&definitions(), None, &gear_definition()).await.unwrap();
@@ -174,7 +174,24 @@ async fn a_member_that_does_not_serve_a_kind_is_passed_over_and_named() {
     assert_eq!(world.targets("g-gear").await, ["m1"]);
     let trace = atoll_fleet::why::trace(&world.instance, "gears", "default", "g").await.unwrap().to_string();
     assert!(trace.contains("m2") && trace.contains("APIEnablement"), "{trace}");
-    // It learns the kind later: the copy follows.
-    world.member("m2").create(&definitions(), None, &gear_definition()).await.unwrap();
+    // It learns the kind, but in another version: a copy in the template's version would be refused there.
+    let mut older = gear_definition();
+    older["spec"]["versions"][0]["name"] = "v1beta1".into();
+    world.member("m2").create(&definitions(), None, &older).await.unwrap();
+    world
+        .eventually("m2 is known to serve the older version", async || {
+            let cluster = world.instance.get(&clusters(), None, "m2").await.unwrap();
+            let groups = cluster["status"]["apiEnablements"].as_array().cloned().unwrap_or_default();
+            groups.iter().any(|group| group["groupVersion"] == "example.io/v1beta1")
+        })
+        .await;
+    assert_eq!(world.targets("g-gear").await, ["m1"]);
+    // It learns the version later: the copy follows.
+    let mut both = older["spec"]["versions"].clone();
+    let mut newer = gear_definition()["spec"]["versions"][0].clone();
+    newer["storage"] = false.into();
+    both.as_array_mut().unwrap().push(newer);
+    let change = json!({"spec": {"versions": both}});
+    world.member("m2").patch(&definitions(), None, "gears.example.io", "", Patch::Merge, &change).await.unwrap();
     world.in_member("m2", &gears(), "g", |_| true).await;
 }
