@@ -119,7 +119,10 @@ async fn route(hub: Arc<Hub>, mut request: Request<Incoming>, seen: &mut Seen) -
         return Err(known.unwrap_or_else(Status::unauthorized).into());
     };
     let path = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
-    let identity = auth::identify(&hub, &instance, &mut request).await?;
+    let identity = auth::identify(&hub, &instance, &mut request).await.map_err(|status| match status.code {
+        403 => Refusal::Denied(status),
+        _ => Refusal::Failed(status),
+    })?;
     let query = Query::parse(request.uri().query());
     let pinned = query.fields().ok().and_then(|fields| fields.exact("metadata.name").map(ToOwned::to_owned));
     let info = RequestInfo::parse(request.method(), &path, query.flag("watch"), pinned.as_deref());

@@ -14,7 +14,7 @@ pub async fn check(review: &Review<'_>, object: &mut Value) -> Result<(), Status
         && custom.terminating
     {
         let why = "create not allowed while custom resource definition is terminating";
-        return Err(Status::new(403, atoll_meta::Reason::Forbidden, why));
+        return Err(Status::forbidden(&call.kind.group, &call.kind.plural, &review.name, why));
     }
     if *call.kind.group != *"apiextensions.k8s.io" || *call.kind.plural != *"customresourcedefinitions" {
         return Ok(());

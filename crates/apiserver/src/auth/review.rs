@@ -54,6 +54,7 @@ fn describe(call: &Call, object: &mut Value) -> Result<(), Status> {
     }
     match &*call.kind.kind {
         "SelfSubjectReview" => object["metadata"]["creationTimestamp"] = call.timestamp().into(),
+        "SelfSubjectRulesReview" => {}
         kind => {
             if kind == "LocalSubjectAccessReview" {
                 object["metadata"]["namespace"] = call.target.namespace.clone().into();

@@ -3,6 +3,7 @@
 use atoll_meta::{FieldError, FieldPath, Status, name};
 use serde_json::{Value, json};
 
+use super::check;
 use crate::call::Call;
 use crate::kind::builtin;
 
@@ -12,7 +13,7 @@ const APPROVED: &str = "api-approved.kubernetes.io";
 /// Defaults and checks a definition, and computes its status.
 pub async fn accept(call: &Call, old: Option<&Value>, object: &mut Value) -> Result<(), Status> {
     default_names(object);
-    let errors = check(call, old, object);
+    let errors = faults(call, old, object);
     if !errors.is_empty() {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         return Err(call.kind.invalid(&name, &errors));
@@ -36,7 +37,7 @@ pub fn default_names(object: &mut Value) {
     }
 }
 
-fn check(call: &Call, old: Option<&Value>, object: &Value) -> Vec<FieldError> {
+fn faults(call: &Call, old: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
     let at = |path: &str| FieldPath::new(path);
@@ -54,10 +55,14 @@ fn check(call: &Call, old: Option<&Value>, object: &Value) -> Vec<FieldError> {
             errors.push(FieldError::required(path, ""));
             continue;
         }
-        for why in name::is_dns1035_label(&value.to_lowercase()) {
+        // Kinds are words with capitals.
+        let word = if matches!(field, "kind" | "listKind") { value.to_lowercase() } else { value.to_owned() };
+        for why in name::is_dns1035_label(&word) {
             errors.push(FieldError::invalid(path.clone(), value, why));
         }
     }
+    check::words(&spec["names"], &mut errors);
+    check::conversion(&spec["conversion"], &mut errors);
     match old {
         Some(old) => {
             for field in ["group", "scope"] {
@@ -151,6 +156,13 @@ fn check_versions(call: &Call, old: Option<&Value>, spec: &Value, errors: &mut V
         if let Some(at) = place(versions, index, "additionalPrinterColumns", "spec.additionalPrinterColumns") {
             check_columns(&version["additionalPrinterColumns"], &at, errors);
         }
+        if let Some(at) = place(versions, index, "selectableFields", "spec.selectableFields") {
+            check::selectable(version, &at, errors);
+        }
+        if let Some(at) = place(versions, index, "subresources", "spec.subresources") {
+            check::scale(version, &at, errors);
+        }
+        check::deprecation(version, &own, errors);
     }
 }
 

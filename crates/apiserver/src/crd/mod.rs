@@ -4,6 +4,7 @@
 //! instance into [`Kind`]s, [`Custom`] is what such a kind knows beyond its names.
 
 mod accept;
+mod check;
 mod custom;
 mod load;
 

@@ -277,10 +277,14 @@ impl Call {
         if &*self.kind.plural == "namespaces" && self.kind.group.is_empty() {
             return self.marked_namespace(new);
         }
-        self.set_finalizers(&mut new, options);
         if self.is_definition() && old["metadata"]["deletionTimestamp"].is_null() {
-            crate::crd::terminate(&mut new, &self.timestamp());
+            // Its objects come first, whatever the options say; it has no grace and no new generation.
+            let now = self.timestamp();
+            crate::crd::terminate(&mut new, &now);
+            metadata(&mut new).insert("deletionTimestamp".into(), now.into());
+            return (Some(new), false);
         }
+        self.set_finalizers(&mut new, options);
         let finalizers = new["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
         let grace = strategy::default_grace(
             &self.kind.group,

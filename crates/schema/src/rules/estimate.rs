@@ -217,6 +217,12 @@ fn part(size: u64, factor: f64) -> u64 {
 fn own_cost<'a>(name: &str, parts: &[Guess<'a>]) -> Guess<'a> {
     match (name, parts) {
         (operators::LOGICAL_AND | operators::LOGICAL_OR, _) => Guess::plain(0),
+        // Numbers and times.
+        (operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS, [one, other])
+            if !one.text && !other.text =>
+        {
+            Guess::plain(1)
+        }
         (
             operators::EQUALS
             | operators::NOT_EQUALS

@@ -154,6 +154,11 @@ fn quota(object: &Value, out: &mut Errors) {
         if !SCOPES.contains(&scope.as_str().unwrap_or_default()) {
             out.invalid(&path, Value::from(scopes), "unsupported scope");
         }
+        for (resource, _) in entries(at(object, "spec"), "hard") {
+            if amount::for_quota(resource) && !fits(scope.as_str().unwrap_or_default(), resource) {
+                out.invalid(&path, Value::from(scopes), "unsupported scope applied to resource");
+            }
+        }
     }
     for pair in [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]] {
         if pair.iter().all(|wanted| scopes.iter().any(|scope| scope == wanted)) {
@@ -178,6 +183,18 @@ fn quota(object: &Value, out: &mut Errors) {
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             other => out.invalid(&path.child("operator"), other, "not a valid selector operator"),
         }
+    }
+}
+
+/// Whether a scope says anything about a resource.
+fn fits(scope: &str, resource: &str) -> bool {
+    let compute = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
+    match scope {
+        "BestEffort" => resource == "pods",
+        "Terminating" | "NotTerminating" | "NotBestEffort" | "PriorityClass" | "CrossNamespacePodAffinity" => {
+            resource == "pods" || compute.contains(&resource)
+        }
+        _ => true,
     }
 }
 
