@@ -62,7 +62,7 @@ impl Refusal {
         Self { status: StatusCode::BAD_REQUEST, message: message.into(), accepted: Vec::new() }
     }
 
-    fn protocol(offered: &[String], accepted: Vec<&'static str>) -> Self {
+    pub(crate) fn protocol(offered: &[String], accepted: Vec<&'static str>) -> Self {
         let message =
             format!("unable to upgrade: no common protocol: caller offers {offered:?}, server has {accepted:?}");
         Self { status: StatusCode::FORBIDDEN, message, accepted }
@@ -144,13 +144,7 @@ fn negotiate(headers: &HeaderMap, query: Option<&str>, purpose: &Purpose) -> Res
 }
 
 fn websocket(headers: &HeaderMap, query: Option<&str>, purpose: &Purpose) -> Result<(Agreed, Response<()>), Refusal> {
-    if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
-        return Err(Refusal::bad("websocket version 13 required"));
-    }
-    let key = headers.get(SEC_WEBSOCKET_KEY).ok_or_else(|| Refusal::bad("Sec-WebSocket-Key missing"))?;
-    let mut offered = list(headers, &SEC_WEBSOCKET_PROTOCOL);
-    // Browsers have no other place for a token; it is none of our protocols.
-    offered.retain(|name| !is_bearer_protocol(name));
+    let offered = offered(headers);
     let (agreed, name) = match purpose {
         Purpose::Exec(options) => {
             let all = ChannelVersion::ALL;
@@ -174,13 +168,30 @@ fn websocket(headers: &HeaderMap, query: Option<&str>, purpose: &Purpose) -> Res
             }
         },
     };
+    Ok((agreed, welcome(headers, name)?))
+}
+
+/// The protocols a caller offers inside a websocket.
+pub(crate) fn offered(headers: &HeaderMap) -> Vec<String> {
+    let mut offered = list(headers, &SEC_WEBSOCKET_PROTOCOL);
+    // Browsers have no other place for a token; it is none of our protocols.
+    offered.retain(|name| !is_bearer_protocol(name));
+    offered
+}
+
+/// The answer that begins a websocket with a protocol inside; empty for none.
+pub(crate) fn welcome(headers: &HeaderMap, name: &'static str) -> Result<Response<()>, Refusal> {
+    if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
+        return Err(Refusal::bad("websocket version 13 required"));
+    }
+    let key = headers.get(SEC_WEBSOCKET_KEY).ok_or_else(|| Refusal::bad("Sec-WebSocket-Key missing"))?;
     let mut response = switching("websocket");
     let accept = HeaderValue::try_from(derive_accept_key(key.as_bytes())).map_err(|_| Refusal::bad("bad key"))?;
     response.headers_mut().insert(SEC_WEBSOCKET_ACCEPT, accept);
     if !name.is_empty() {
         response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(name));
     }
-    Ok((agreed, response))
+    Ok(response)
 }
 
 fn spdy(headers: &HeaderMap, purpose: &Purpose) -> Result<(Agreed, Response<()>), Refusal> {

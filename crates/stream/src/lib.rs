@@ -1,7 +1,8 @@
 //! Streaming beside plain requests: exec, attach and port-forward, over websocket
 //! channels, SPDY/3.1, or SPDY inside a websocket; and passing such streams on.
 //!
-//! A server calls [`accept`] and gets a [`Session`] whatever the caller speaks.
+//! A server calls [`accept`] and gets a [`Session`] whatever the caller speaks; [`narrate`] sends
+//! what is only read, such as logs.
 //! A proxy calls [`forward`], which sends the upgrade on and splices both sides.
 
 mod accept;
@@ -9,6 +10,7 @@ mod channels;
 mod exec;
 mod forward;
 mod hygiene;
+mod narrate;
 mod pipe;
 mod portforward;
 mod query;
@@ -20,6 +22,7 @@ pub use accept::{Purpose, Refusal, Session, accept};
 pub use exec::{ExecSession, Outcome, Resizes, TerminalSize};
 pub use forward::{ForwardError, Forwarded, forward};
 pub use hygiene::{Keep, clean_request_headers, is_upgrade};
+pub use narrate::narrate;
 pub use pipe::{Incoming, Outgoing};
 pub use portforward::{PortForwardSession, PortStream};
 pub use query::ExecOptions;

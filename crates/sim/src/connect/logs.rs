@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use atoll_apiserver::{Body, BodyError, Query, Visit, response};
 use atoll_meta::Status;
+use atoll_stream::{is_upgrade, narrate};
 use bytes::Bytes;
+use futures::StreamExt as _;
 use http::Response;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -65,7 +67,7 @@ impl Wanted {
 }
 
 /// Answers a request for a log.
-pub fn serve(world: Arc<World>, visit: &Visit) -> Result<Response<Body>, Status> {
+pub fn serve(world: Arc<World>, mut visit: Visit) -> Result<Response<Body>, Status> {
     let query = Query::parse(visit.request.uri().query());
     let now = world.now();
     let wanted = Wanted::read(&query, now)?;
@@ -78,9 +80,27 @@ pub fn serve(world: Arc<World>, visit: &Visit) -> Result<Response<Body>, Status>
     }
     let live = run.get("finishedAt").is_none();
     if !(wanted.follow && live && !wanted.previous) {
-        return Ok(response(200, "text/plain", text));
+        let once = futures::stream::iter([Bytes::from(text.clone())]);
+        return over_websocket(&mut visit, once).unwrap_or_else(|| Ok(response(200, "text/plain", text)));
+    }
+    if is_upgrade(visit.request.headers()).is_some() {
+        let pieces = follow(world, container, wanted, text, now).filter_map(|piece| std::future::ready(piece.ok()));
+        let refused = || Err(Status::bad_request("the log is told over HTTP or a websocket"));
+        return over_websocket(&mut visit, pieces).unwrap_or_else(refused);
     }
     Ok(response(200, "text/plain", Body::stream(follow(world, container, wanted, text, now))))
+}
+
+/// Tells a log over a websocket, if the caller wants one.
+fn over_websocket(
+    visit: &mut Visit,
+    pieces: impl futures::Stream<Item = Bytes> + Send + 'static,
+) -> Option<Result<Response<Body>, Status>> {
+    let answer = narrate(&mut visit.request, pieces)?;
+    Some(Ok(match answer {
+        Ok(response) => response.map(|()| Body::empty()),
+        Err(refusal) => refusal.response().map(Body::from),
+    }))
 }
 
 /// The run of a container whose log is wanted.

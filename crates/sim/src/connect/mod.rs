@@ -55,7 +55,7 @@ impl Connect for Connector {
             return Err(Status::unavailable("the simulated cluster is not running"));
         };
         match self.stream {
-            "log" => logs::serve(world, &visit),
+            "log" => logs::serve(world, visit),
             "exec" => exec::serve(world, visit),
             "attach" => attach::serve(world, visit),
             "portforward" => portforward::serve(world, visit),

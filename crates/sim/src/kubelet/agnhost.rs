@@ -16,30 +16,28 @@ pub fn program(pod: &Value, container: &Value, words: &[String]) -> Option<Progr
         return Some(Program { lines: said(vec!["Paused".into()]), ..Program::default() });
     };
     match first.as_str() {
-        "logs-generator" => Some(requests(pod, words)),
+        "logs-generator" => Some(requests(words)),
         "entrypoint-tester" => {
             let own = if container["command"].is_array() { "" } else { "/agnhost " };
             let lines = said(vec![format!("[{own}{}]", words.join(" "))]);
             Some(Program { end: Some((Duration::ZERO, 0)), lines, ..Program::default() })
         }
-        "etc-hosts" => Some(Program { lines: said(hosts(pod)), ..Program::default() }),
+        "etc-hosts" => Some(Program { end: Some((Duration::ZERO, 0)), lines: said(hosts(pod)), ..Program::default() }),
         _ => None,
     }
 }
 
 /// Lines of a server that is asked again and again.
-fn requests(pod: &Value, words: &[String]) -> Program {
+fn requests(words: &[String]) -> Program {
     let option = |name: &str| words.iter().position(|word| word == name).and_then(|at| words.get(at + 1));
     let total: u32 = option("--log-lines-total").and_then(|text| text.parse().ok()).unwrap_or(1).clamp(1, 1000);
     let length = option("--run-duration").and_then(|text| atoll_meta::time::parse_duration(text).ok());
     let length = length.and_then(|time| Duration::try_from(time).ok()).unwrap_or(Duration::from_secs(1));
-    let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
     let line = |number: u32| {
-        let method = ["GET", "PUT", "POST"][number as usize % 3];
-        format!(
-            "logs_generator.go:76] {number} {method} /api/v1/namespaces/{namespace}/pods/{number:x} {}",
-            200 + number % 300
-        )
+        let pick = |words: [&'static str; 3]| words[number as usize % 3];
+        let (method, namespace) = (pick(["GET", "PUT", "POST"]), pick(["kube-system", "default", "ns"]));
+        let size = 200 + number % 300;
+        format!("logs_generator.go:76] {number} {method} /api/v1/namespaces/{namespace}/pods/{number:x} {size}")
     };
     let lines = (0..total).map(|number| (length * number / total, line(number))).collect();
     Program { end: Some((length, 0)), lines, ..Program::default() }
