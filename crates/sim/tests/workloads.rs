@@ -207,6 +207,79 @@ async fn a_pod_that_fits_nowhere_says_why() {
     cluster.sim.stop().await;
 }
 
+fn sized(name: &str, class: &str) -> Value {
+    let resources = json!({"requests": {"cpu": "6"}});
+    json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "labels": {"app": name}},
+           "spec": {"priorityClassName": class, "containers": [{"name": "c", "image": "i", "resources": resources}]}})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_important_pod_pushes_out_whom_no_budget_protects() {
+    let cluster = Cluster::with_nodes(2).await;
+    for (name, value) in [("low", 10), ("high", 1000)] {
+        cluster
+            .create(json!({"kind": "PriorityClass", "apiVersion": "scheduling.k8s.io/v1", "metadata": {"name": name}, "value": value}))
+            .await;
+    }
+    for name in ["guarded", "free"] {
+        cluster.create(sized(name, "low")).await;
+        cluster.until(&pods(), name, "runs", is_ready).await;
+    }
+    cluster
+        .create(json!({"kind": "PodDisruptionBudget", "apiVersion": "policy/v1", "metadata": {"name": "guarded"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}}))
+        .await;
+    let budgets = Gvr::new("policy", "v1", "poddisruptionbudgets");
+    cluster.until(&budgets, "guarded", "counted", |one| one["status"]["currentHealthy"] == 1).await;
+    let node = cluster.get(&pods(), "free").await["spec"]["nodeName"].clone();
+    let winner = cluster.create(sized("winner", "high")).await;
+    let runs = cluster.until(&pods(), "winner", "runs", is_ready).await;
+    assert_eq!(runs["spec"]["nodeName"], node);
+    let list = cluster.list(&pods()).await;
+    let mut left = names(&list);
+    left.sort_unstable();
+    assert_eq!(left, ["guarded", "winner"]);
+    let told =
+        format!("Preempted by pod {} on node {}", winner["metadata"]["uid"].as_str().unwrap(), node.as_str().unwrap());
+    let events = Gvr::new("", "v1", "events");
+    let about = |event: &Value| event["involvedObject"]["name"] == "free" && event["reason"] == "Preempted";
+    let found = cluster.until_all(&events, "told", |list| list.iter().any(about)).await;
+    assert_eq!(found.iter().find(|event| about(event)).unwrap()["message"], told);
+    cluster.sim.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn endpoints_written_by_hand_have_slices() {
+    let cluster = Cluster::with_nodes(1).await;
+    cluster
+        .create(json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "db"}, "spec": {"ports": [{"port": 5432}]}}))
+        .await;
+    let subset = json!({"addresses": [{"ip": "192.0.2.7"}], "ports": [{"port": 5432, "protocol": "TCP"}]});
+    cluster
+        .create(json!({"kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": "db"}, "subsets": [subset]}))
+        .await;
+    let slices = Gvr::new("discovery.k8s.io", "v1", "endpointslices");
+    let copies = |list: &[Value]| -> Vec<Value> {
+        let own = list.iter().filter(|slice| slice["metadata"]["labels"]["kubernetes.io/service-name"] == "db");
+        own.flat_map(|slice| slice["endpoints"].as_array().cloned().unwrap_or_default()).collect()
+    };
+    cluster
+        .until_all(&slices, "copied", |list| copies(list).iter().any(|one| one["addresses"] == json!(["192.0.2.7"])))
+        .await;
+    let endpoints = Gvr::new("", "v1", "endpoints");
+    cluster
+        .merge(&endpoints, "db", json!({"subsets": [{"addresses": [{"ip": "192.0.2.8"}], "ports": [{"port": 5432}]}]}))
+        .await;
+    cluster
+        .until_all(&slices, "changed", |list| {
+            copies(list).iter().all(|one| one["addresses"] == json!(["192.0.2.8"])) && copies(list).len() == 1
+        })
+        .await;
+    cluster.delete(&endpoints, "db").await;
+    cluster.until_all(&slices, "gone", |list| copies(list).is_empty()).await;
+    cluster.sim.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_resumes_where_it_stopped() {
     let cluster = Cluster::with_nodes(2).await;

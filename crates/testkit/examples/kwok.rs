@@ -19,6 +19,8 @@ struct Cost {
     processor: f64,
     /// KiB more than before.
     memory: usize,
+    /// KiB in all.
+    total: usize,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -43,13 +45,15 @@ fn main() -> anyhow::Result<()> {
         [("all five", &all, before.0), ("controllers, scheduler and kwok", &few, before.1)]
     {
         let after = measure(list);
-        let cost = Cost { seconds, processor: after.1 - processor, memory: after.0.saturating_sub(memory) };
+        let (memory, total) = (after.0.saturating_sub(memory), after.0);
+        let cost = Cost { seconds, processor: after.1 - processor, memory, total };
         show(name, pods, &cost);
         costs.push(cost);
     }
     println!(
-        "simulated is {:.1} times faster and takes 1/{:.1} of the memory of all five",
+        "simulated is {:.1} times faster and takes 1/{:.1} of the memory of all five (1/{:.1} of what the pods added)",
         costs[0].seconds / ours.seconds,
+        costs[0].total as f64 / ours.total.max(1) as f64,
         costs[0].memory as f64 / ours.memory.max(1) as f64
     );
     Ok(())
@@ -65,14 +69,17 @@ fn simulated(runtime: &tokio::runtime::Runtime, pods: usize, nodes: usize) -> an
     runtime.block_on(fill(&api, pods));
     let seconds = start.elapsed().as_secs_f64();
     let after = measure(&own);
-    Ok(Cost { seconds, processor: after.1 - before.1, memory: after.0.saturating_sub(before.0) })
+    let memory = after.0.saturating_sub(before.0);
+    Ok(Cost { seconds, processor: after.1 - before.1, memory, total: after.0 })
 }
 
 fn show(name: &str, pods: usize, cost: &Cost) {
     println!(
-        "{name}: {pods} pods run after {:.2} s, {:.2} s of processor time, {:.1} MiB more ({:.1} KiB for each pod)",
+        "{name}: {pods} pods run after {:.2} s ({:.0} per second), {:.2} s of processor time, {:.1} MiB in all, {:.1} MiB more ({:.1} KiB for each pod)",
         cost.seconds,
+        pods as f64 / cost.seconds,
         cost.processor,
+        cost.total as f64 / 1024.0,
         cost.memory as f64 / 1024.0,
         cost.memory as f64 / pods as f64
     );
