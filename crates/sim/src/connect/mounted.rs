@@ -23,6 +23,9 @@ pub async fn files(world: &World, container: &Container) -> Files {
     }
     let namespace = container.pod.head().namespace.to_string();
     let mut files = Files::of_container(container.pod.name(), &container.pod.ip);
+    if container.spec["securityContext"]["readOnlyRootFilesystem"] == true {
+        files.protect();
+    }
     if let Some((root, page)) = page_of(container.spec["image"].as_str().unwrap_or_default()) {
         files.write(&format!("{root}{page}"), b"<html><body><h1>It works!</h1></body></html>\n", false);
     }

@@ -71,6 +71,9 @@ impl Memory {
 impl State {
     fn run(&mut self, pod: &Value, container: &Value, mounts: &[Mount], start: Timestamp) -> Option<Program> {
         let mut files = Files::default();
+        if container["securityContext"]["readOnlyRootFilesystem"] == true {
+            files.protect();
+        }
         for mount in mounts {
             files.make_directory(&mount.path);
             for (path, content) in self.volumes.get(&mount.volume).map(|own| own.below("/")).unwrap_or_default() {

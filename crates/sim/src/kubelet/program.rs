@@ -109,6 +109,9 @@ fn written(pod: &Value, container: &Value, start: Timestamp) -> Program {
         return program;
     }
     let mut files = shell::Files::default();
+    if container["securityContext"]["readOnlyRootFilesystem"] == true {
+        files.protect();
+    }
     // Arguments alone are the command of an image without one of its own; others are not known to the shell.
     if !words.is_empty()
         && let Some(run) = shell::foresee(&words, &environment(pod, container), start, &mut files)

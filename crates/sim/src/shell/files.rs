@@ -11,6 +11,7 @@ const ROOM: usize = 4 * 1024 * 1024;
 #[derive(Clone, Debug, Default)]
 pub struct Files {
     all: BTreeMap<String, Option<Bytes>>,
+    protected: bool,
 }
 
 /// Directories every container has.
@@ -42,6 +43,19 @@ impl Files {
         let dns = "search default.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\noptions ndots:5\n";
         files.write("/etc/resolv.conf", dns.as_bytes(), false);
         files
+    }
+
+    /// Lets nobody write but to directories that were made, which are volumes, and devices.
+    pub fn protect(&mut self) {
+        self.protected = true;
+    }
+
+    /// Whether a file must not be written.
+    pub fn is_protected(&self, path: &str) -> bool {
+        let volume = |own: &str| path.strip_prefix(own).is_some_and(|rest| rest.starts_with('/'));
+        self.protected
+            && !path.starts_with("/dev/")
+            && !self.all.iter().any(|(own, content)| content.is_none() && volume(own))
     }
 
     /// A file.

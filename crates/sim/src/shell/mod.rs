@@ -306,6 +306,10 @@ impl<'a> Shell<'a> {
                     }
                 }
             } else if redirect.descriptor == 1 && !target.starts_with('&') {
+                if self.files.is_protected(&self.absolute(&target)) {
+                    self.error(&format!("/bin/sh: can't create {target}: Read-only file system"));
+                    return Ok(1);
+                }
                 targets.push((target, redirect.append));
             }
         }

@@ -90,3 +90,15 @@ fn a_session_keeps_what_was_set() {
     let all: Vec<u8> = pieces.into_iter().flat_map(|piece| piece.bytes).collect();
     assert_eq!(all, b"5\n/tmp\n");
 }
+
+#[test]
+fn a_protected_root_is_not_written() {
+    let mut files = Files::default();
+    files.make_directory("/data");
+    files.protect();
+    let mut shell = Shell::new(&[], &mut files, Timestamp::UNIX_EPOCH);
+    let (pieces, _) =
+        shell.run(&words(&["/bin/sh", "-c", "echo a > /file; echo b > /data/x; cat /data/x"]), Vec::new());
+    let all: Vec<u8> = pieces.into_iter().flat_map(|piece| piece.bytes).collect();
+    assert_eq!(String::from_utf8_lossy(&all), "/bin/sh: can't create /file: Read-only file system\nb\n");
+}
