@@ -4,7 +4,7 @@
 mod demo;
 
 use std::collections::HashSet;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -52,14 +52,128 @@ fn pods_on_leased_nodes_run_in_the_members_and_answer_to_kubectl() {
     assert!(!logs.trim().is_empty(), "logs");
     let said = demo.kubectl("compute", &["exec", name, "--", "echo", "here"]).ok();
     assert_eq!(said.trim(), "here");
+    files_and_ports(&demo, name);
     let top = demo.kubectl("compute", &["top", "pod", name, "--no-headers"]).ok();
     assert!(top.contains(name), "{top}");
+    let top = demo.kubectl("compute", &["top", "node", "--no-headers"]).ok();
+    for node in ["vnode-member1-member1-node-1", "vnode-member2-member2-node-2"] {
+        let line = top.lines().find(|line| line.starts_with(node)).unwrap_or_else(|| panic!("{node} in\n{top}"));
+        assert!(line.split_whitespace().nth(1).is_some_and(|cpu| cpu.ends_with('m')), "{line}");
+    }
+    tides(&demo);
 
     demo.kubectl("compute", &["delete", "deployment", "web", "--wait=true"]).ok();
     demo.kubectl("compute", &["wait", "--for=delete", "pod", "-l", "app=web", "--timeout=60s"]).ok();
     for member in ["member1", "member2"] {
         assert_eq!(demo.list(member, "leased", "pods"), Vec::<Value>::new(), "nothing is left in {member}");
     }
+}
+
+/// Files are copied both ways, a terminal is attached and a port is forwarded, as on any other node.
+fn files_and_ports(demo: &Demo, pod: &str) {
+    let (here, back) = (demo.directory().join("here"), demo.directory().join("back"));
+    std::fs::write(&here, "some\ntext\n").unwrap();
+    let there = format!("{pod}:/tmp/there");
+    demo.kubectl("compute", &["cp", here.to_str().unwrap(), &there]).ok();
+    demo.kubectl("compute", &["cp", &there, back.to_str().unwrap()]).ok();
+    assert_eq!(std::fs::read_to_string(&back).unwrap(), "some\ntext\n");
+    let mut forward = Followed::start(demo, &["port-forward", pod, ":80"]);
+    let line = forward.line();
+    let address = line.strip_prefix("Forwarding from ").and_then(|rest| rest.split(" ->").next());
+    let mut stream = std::net::TcpStream::connect(address.unwrap_or_else(|| panic!("{line}"))).unwrap();
+    stream.write_all(b"GET /hello HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+
+    let mut shell = deployment("shell", 1)["spec"]["template"].clone();
+    shell["apiVersion"] = "v1".into();
+    shell["kind"] = "Pod".into();
+    shell["metadata"] = json!({"name": "shell", "namespace": "default"});
+    shell["spec"]["containers"][0]["stdin"] = true.into();
+    demo.apply("compute", &shell);
+    demo.kubectl("compute", &["wait", "--for=condition=Ready", "pod/shell", "--timeout=60s"]).ok();
+    let mut attach = command(demo);
+    attach.args(["attach", "-i", "shell"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut attach = attach.spawn().unwrap();
+    attach.stdin.take().unwrap().write_all(b"echo here\nexit\n").unwrap();
+    let said = attach.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&said.stdout).contains("here"), "{said:?}");
+    demo.kubectl("compute", &["delete", "pod", "shell", "--wait=true", "--timeout=60s"]).ok();
+}
+
+/// kubectl in the computing cluster.
+fn command(demo: &Demo) -> Command {
+    let mut command = Command::new(peers::find("kubectl").unwrap());
+    command.env("KUBECONFIG", demo.kubeconfig()).args(["--context", "compute"]);
+    command
+}
+
+/// A kubectl that goes on until it is dropped.
+struct Followed {
+    process: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Followed {
+    fn start(demo: &Demo, arguments: &[&str]) -> Self {
+        let mut command = command(demo);
+        let mut process = command.args(arguments).stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Self { process, output }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The windows of a member close: its pods go and come up in the other; they open, and its nodes take pods again.
+fn tides(demo: &Demo) {
+    let minute = |later: i64| {
+        let at = jiff::Timestamp::now().checked_add(jiff::SignedDuration::from_mins(later)).unwrap();
+        at.to_zoned(jiff::tz::TimeZone::UTC).strftime("%H:%M").to_string()
+    };
+    let set = |start: i64, end: i64| {
+        let windows = json!([{"start": minute(start), "end": minute(end), "timeZone": "UTC"}]);
+        let patch = json!({"spec": {"timeWindows": windows, "forceReclaim": true, "gracefulReclaimPeriodSeconds": 0}});
+        let patch = patch.to_string();
+        demo.kubectl("member1", &["patch", "resourceleasingpolicy", "half", "--type=merge", "-p", &patch]).ok();
+    };
+    let tainted = |wanted: bool| {
+        let has = || {
+            let node = demo.kubectl("compute", &["get", "node", "vnode-member1-member1-node-1", "-o", "json"]).ok();
+            node.contains("kubeocean.io/out-of-time-windows")
+        };
+        assert!((0..240).any(|_| has() == wanted || wait()), "the taint is never {wanted}");
+    };
+    set(120, 180);
+    tainted(true);
+    demo.kubectl("compute", &["rollout", "status", "deployment/web", "--timeout=60s"]).ok();
+    let there = || demo.list("member1", "leased", "pods").is_empty() || wait();
+    assert!((0..240).any(|_| there()), "pods stay in a member whose windows are closed");
+    for pod in
+        demo.list("compute", "default", "pods").iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null())
+    {
+        assert!(!pod["spec"]["nodeName"].as_str().unwrap_or_default().starts_with("vnode-member1"), "{pod}");
+    }
+    set(-60, 120);
+    tainted(false);
+}
+
+/// A little time passes; never true, so that it can stand for "not yet".
+fn wait() -> bool {
+    std::thread::sleep(std::time::Duration::from_millis(250));
+    false
 }
 
 /// A command of this binary in a context of the demonstration.
@@ -151,7 +265,7 @@ fn a_manager_of_its_own_binds_runs_pods_and_opens_no_door_to_strangers() {
         let mut command = Command::new(peers::find("kubectl").unwrap());
         peers::run(command.env("KUBECONFIG", &kubeconfig).args(arguments))
     };
-    let manager = Manager::start(&kubeconfig);
+    let manager = Manager::start(&kubeconfig, &["--kubelet-address", "127.0.0.1"]);
     let bound = atoll(
         &demo,
         &[
@@ -225,16 +339,57 @@ fn a_manager_of_its_own_binds_runs_pods_and_opens_no_door_to_strangers() {
     assert_eq!(demo.list("member1", "for-lessee", "pods"), Vec::<Value>::new());
 }
 
+#[test]
+fn a_binding_runs_in_a_process_of_its_own_with_the_account_its_manager_made() {
+    let Some(demo) = Demo::start(&["--members", "1", "--nodes", "1"]) else { return };
+    atoll(&demo, &["instance", "create", "lessee"]).ok();
+    let kubeconfig = demo.directory().join("lessee.kubeconfig");
+    std::fs::write(&kubeconfig, atoll(&demo, &["instance", "kubeconfig", "lessee"]).ok()).unwrap();
+    let with = |config: &Path, arguments: &[&str]| {
+        let mut command = Command::new(peers::find("kubectl").unwrap());
+        peers::run(command.env("KUBECONFIG", config).args(arguments)).ok()
+    };
+    let lessee = |arguments: &[&str]| with(&kubeconfig, arguments);
+    let _manager = Manager::start(&kubeconfig, &["--deploy", "atoll:test"]);
+    let policy = json!({"apiVersion": "cloud.tencent.com/v1beta1", "kind": "ResourceLeasingPolicy", "metadata": {"name": "m1"}, "spec": {"cluster": "m1"}});
+    demo.apply("member1", &policy);
+    let (worker, compute) = (demo.kubeconfig(), kubeconfig.to_str().unwrap());
+    let bind = ["lease", "bind", "m1", "--kubeconfig", compute, "--worker-kubeconfig", worker.to_str().unwrap()];
+    let bind = [&bind[..], &["--worker-context", "member1", "--mount-namespace", "for-lessee"]].concat();
+    std::thread::scope(|scope| {
+        let bound = scope.spawn(|| atoll(&demo, &bind).ok());
+        // Nobody here runs what the Deployment asks for, so the test does.
+        let (name, system) = ("kubeocean-syncer-m1", "--namespace=kubeocean-system");
+        lessee(&["wait", "--for=create", "deployment", name, system, "--timeout=60s"]);
+        let token = lessee(&["create", "token", name, system]);
+        let account = demo.directory().join("account.kubeconfig");
+        std::fs::copy(&kubeconfig, &account).unwrap();
+        with(&account, &["config", "set-credentials", "account", &format!("--token={}", token.trim())]);
+        with(&account, &["config", "set-context", "--current", "--user=account"]);
+        let _syncer = Manager::start(&account, &["--binding", "m1", "--kubelet-address", "127.0.0.1"]);
+        let bound = bound.join().unwrap();
+        assert!(bound.contains("clusterbinding/m1 is ready"), "{bound}");
+        lessee(&["wait", "--for=condition=Ready", "node/vnode-m1-member1-node-1", "--timeout=60s"]);
+        let unbound = atoll(&demo, &["lease", "unbind", "m1", "--kubeconfig", compute, "--timeout", "60"]).ok();
+        assert!(unbound.contains("clusterbinding/m1 unbound"), "{unbound}");
+        assert_eq!(
+            lessee(&["get", "deployments,serviceaccounts", system, "-o", "name"]).trim(),
+            "serviceaccount/default"
+        );
+    });
+}
+
 /// A manager in a process of its own; it ends when dropped.
 struct Manager {
     process: Child,
 }
 
 impl Manager {
-    fn start(kubeconfig: &Path) -> Self {
+    fn start(kubeconfig: &Path, more: &[&str]) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_atoll"))
-            .args(["vnode-manager", "--without-intranet", "--kubelet-address", "127.0.0.1", "--kubeconfig"])
+            .args(["vnode-manager", "--without-intranet", "--kubeconfig"])
             .arg(kubeconfig)
+            .args(more)
             .args(["--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"])
             .stderr(Stdio::piped())
             .spawn()

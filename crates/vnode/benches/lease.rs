@@ -26,6 +26,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const MOUNT: &str = "leased";
 /// Pods measured one by one.
 const SINGLE: usize = 200;
+/// How long pods are left alone before memory is read: what rests is packed, and freed pages are given back.
+const REST: Duration = Duration::from_secs(30);
 /// How long an idle manager is looked at.
 const IDLE: Duration = Duration::from_secs(20);
 
@@ -267,8 +269,9 @@ async fn outside(scene: &Scene, pods: usize) {
     println!("  memory of an empty binding         {:>10.1} MiB", apart.memory() - empty);
     println!("  idle, no pods                      {:>10.2} % of a core", apart.idle().await);
     scene.load(pods).await;
+    println!("  memory of a binding just loaded    {:>10.1} MiB", apart.memory() - empty);
     scene.one_by_one().await;
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    tokio::time::sleep(REST).await;
     println!("  memory of a binding with its pods  {:>10.1} MiB", apart.memory() - empty);
     println!("  idle, all pods                     {:>10.2} % of a core", apart.idle().await);
 }

@@ -4,6 +4,7 @@
 
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use atoll_meta::Gvr;
@@ -11,6 +12,7 @@ use atoll_runtime::{Endpoint, Patch};
 use atoll_testkit::{Cluster, Parts, TestServer, peers};
 use atoll_vnode::{KubeconfigResolver, Manager, Options};
 use base64::Engine as _;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -74,6 +76,32 @@ fn running(pods: &[Value]) -> usize {
         .count()
 }
 
+/// A clock that tests put forward.
+#[derive(Clone, Default)]
+struct Tide {
+    ahead: Arc<AtomicI64>,
+}
+
+impl Tide {
+    fn now(&self) -> Timestamp {
+        let ahead = SignedDuration::from_secs(self.ahead.load(Ordering::SeqCst));
+        Timestamp::now().checked_add(ahead).unwrap()
+    }
+
+    /// Puts the clock a few seconds before the next full minute and names that minute.
+    fn ebb(&self) -> Timestamp {
+        let minute = (self.now().as_second() + 10) / 60 * 60 + 60;
+        self.ahead.fetch_add(minute - 4 - self.now().as_second(), Ordering::SeqCst);
+        Timestamp::from_second(minute).unwrap()
+    }
+}
+
+/// The hour and minute, some minutes from a time.
+fn minute(at: Timestamp, later: i64) -> String {
+    let at = at.checked_add(SignedDuration::from_mins(later)).unwrap();
+    at.to_zoned(jiff::tz::TimeZone::UTC).strftime("%H:%M").to_string()
+}
+
 /// The real worker with an account of the least rights, and its kubeconfig.
 async fn lessor(worker: &Cluster) -> (Endpoint, String) {
     let endpoint = worker.endpoint().await.unwrap();
@@ -103,11 +131,14 @@ async fn lend(worker: &Endpoint, policy: &str, binding: &str) {
     worker.create(&own("resourceleasingpolicies"), None, &policy).await.unwrap();
 }
 
-async fn manage(computing: &Endpoint, stop: &CancellationToken) -> Manager {
+async fn manage(computing: &Endpoint, tide: &Tide, stop: &CancellationToken) -> Manager {
     atoll_vnode::define(computing, "clusterbindings").await.unwrap();
     let mut options = Options::new(computing.clone(), Arc::new(KubeconfigResolver));
     options.intranet_required = false;
     options.probe = Duration::from_secs(1);
+    options.zone = jiff::tz::TimeZone::UTC;
+    let tide = tide.clone();
+    options.clock = Arc::new(move || tide.now());
     Manager::start(options, stop.child_token()).await
 }
 
@@ -152,7 +183,8 @@ async fn a_deployment_lives_on_leased_nodes_of_a_real_cluster_through_reclaim_an
     let (below, kubeconfig) = lessor(&worker).await;
     lend(&below, "all", "w").await;
     let stop = CancellationToken::new();
-    let manager = manage(&computing, &stop).await;
+    let tide = Tide::default();
+    let manager = manage(&computing, &tide, &stop).await;
     bind(&computing, "w", &kubeconfig).await;
     until(&computing, &core("nodes"), None, "two ready virtual nodes", |nodes| {
         virtual_nodes(nodes).iter().filter(|node| condition(node, "Ready") == "True").count() == NODES
@@ -166,7 +198,7 @@ async fn a_deployment_lives_on_leased_nodes_of_a_real_cluster_through_reclaim_an
     .await;
     let physical = until(&below, &core("pods"), Some(MOUNT), "six physical pods", |pods| running(pods) == 6).await;
 
-    reclaim(&computing, &below).await;
+    reclaim(&tide, &computing, &below).await;
     let physical_again = until(&below, &core("pods"), Some(MOUNT), "six physical pods again", |pods| {
         pods.len() == 6 && running(pods) == 6
     })
@@ -195,26 +227,29 @@ async fn a_deployment_lives_on_leased_nodes_of_a_real_cluster_through_reclaim_an
     manager.ended().await;
 }
 
-/// The owner takes the nodes back while everything runs, and lends them again.
-async fn reclaim(computing: &Endpoint, below: &Endpoint) {
+/// The window closes while everything runs, and the next one opens: by the clock alone, nobody touches the policy then.
+async fn reclaim(tide: &Tide, computing: &Endpoint, below: &Endpoint) {
     let set = |spec: Value| async move {
         let patch = json!({"spec": spec});
         below.patch(&own("resourceleasingpolicies"), None, "all", "", Patch::Merge, &patch).await.unwrap();
     };
-    // A minute that is over until tomorrow, whatever the time is.
-    let yesterday = jiff::Zoned::now().checked_sub(jiff::SignedDuration::from_mins(10)).unwrap();
-    let minute = yesterday.strftime("%H:%M").to_string();
-    set(json!({"timeWindows": [{"start": minute, "end": minute}], "forceReclaim": true})).await;
+    let edge = tide.ebb();
+    // The last minute of a window belongs to it.
+    set(json!({"timeWindows": [{"start": minute(edge, -60), "end": minute(edge, -1)}], "forceReclaim": true})).await;
     until(below, &core("pods"), Some(MOUNT), "an empty worker", <[Value]>::is_empty).await;
     until(computing, &core("pods"), Some("default"), "pods that wait", |pods| {
         pods.len() == 6 && pods.iter().all(|pod| pod["spec"]["nodeName"].is_null())
     })
     .await;
-    set(json!({"timeWindows": null, "forceReclaim": false})).await;
+    assert!(tide.now() >= edge, "nothing is taken back before the window closes");
+    let edge = tide.ebb();
+    set(json!({"timeWindows": [{"start": minute(edge, 0), "end": minute(edge, 60)}]})).await;
     until(computing, &deployments(), Some("default"), "six replicas after the reclaim", |list| {
         list[0]["status"]["availableReplicas"] == 6
     })
     .await;
+    assert!(tide.now() >= edge, "nothing is lent before the window opens");
+    set(json!({"timeWindows": null, "forceReclaim": false})).await;
 }
 
 /// The worker's API server dies and comes back; nothing is deleted.
@@ -259,7 +294,7 @@ async fn shared(kubeconfig: &str, below: &Endpoint) {
         second.ensure(&core("namespaces"), None, &namespace).await.unwrap();
     }
     let stop = CancellationToken::new();
-    let manager = manage(&second, &stop).await;
+    let manager = manage(&second, &Tide::default(), &stop).await;
     lend(below, "second", "s").await;
     bind(&second, "s", kubeconfig).await;
     let nodes = until(&second, &core("nodes"), None, "virtual nodes of the second", |nodes| nodes.len() == NODES).await;

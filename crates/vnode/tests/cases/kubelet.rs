@@ -206,6 +206,56 @@ async fn an_allowed_caller_gets_logs_exec_pods_and_health() {
     }
 }
 
+/// What is written to the log.
+#[derive(Clone, Default)]
+struct Heard(Arc<parking_lot::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Heard {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().extend_from_slice(text);
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn no_token_is_ever_written_to_the_log() {
+    let heard = Heard::default();
+    let writer = heard.clone();
+    let everything = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    // Everything of this test happens on this thread.
+    let _listening = tracing::subscriber::set_default(everything);
+    tracing::trace!("the least is heard");
+    let play = play("127.0.0.79").await;
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "default"}});
+    let accounts = atoll_meta::Gvr::new("", "v1", "serviceaccounts");
+    play.stage.compute.ensure(&accounts, Some("default"), &account).await.unwrap();
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let answer = play.stage.compute.create_sub(&accounts, Some("default"), "sa", "token", &request).await.unwrap();
+    let token = answer["status"]["token"].as_str().unwrap().to_owned();
+    for (token, expected) in [(token.clone(), 403), ("wrong-secret-word".to_owned(), 401)] {
+        for path in PATHS {
+            let answer = play.send("GET", path, &As::Token(token.clone()), path.contains("exec")).await;
+            assert_eq!(answer.status().as_u16(), expected, "{path}");
+        }
+    }
+    let text = String::from_utf8_lossy(&heard.0.lock()).into_owned();
+    assert!(text.contains("the least is heard"), "{text}");
+    let signature = token.rsplit('.').next().unwrap();
+    for secret in [token.as_str(), signature, "wrong-secret-word", "Bearer "] {
+        let line = text.lines().find(|line| line.contains(secret));
+        assert_eq!(line, None);
+    }
+}
+
 #[tokio::test]
 async fn everybody_else_is_refused_on_every_path_of_every_socket() {
     let play = play("127.0.0.72").await;
