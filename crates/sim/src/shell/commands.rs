@@ -1,15 +1,13 @@
 //! The commands of the tiny shell.
 
-use std::time::Duration;
-
 use super::text::{date, format, seconds, unescape};
 use super::{Flow, Shell, Stop, tar};
 
 /// Names that can be found in the path.
-const PROGRAMS: [&str; 39] = [
+const PROGRAMS: [&str; 40] = [
     "sh", "bash", "ash", "echo", "printf", "true", "false", "sleep", "date", "env", "printenv", "hostname", "pwd",
     "ls", "cat", "touch", "mkdir", "rm", "cp", "mv", "test", "id", "whoami", "uname", "head", "tail", "grep", "wc",
-    "seq", "ps", "uptime", "which", "tee", "tar", "stat", "dd", "expr", "wget", "curl",
+    "seq", "ps", "uptime", "which", "tee", "tar", "stat", "dd", "expr", "wget", "curl", "awk",
 ];
 
 impl Shell<'_> {
@@ -83,8 +81,8 @@ impl Shell<'_> {
             "seq" => return self.sequence(arguments),
             "which" => return self.which(arguments),
             "touch" | "mkdir" | "rm" | "cp" | "mv" | "stat" => return self.file_command(name, arguments),
-            "agnhost" => return self.agnhost(arguments),
-            "logs-generator" => return self.generate_logs(arguments),
+            "awk" => return self.columns(arguments),
+            "agnhost" => return Err(Stop::Forever),
             "dd" => return self.copy_blocks(arguments),
             "tee" => return self.tee(arguments),
             "tar" => return self.tar(arguments),
@@ -448,24 +446,18 @@ impl Shell<'_> {
     }
 
     /// The program of Kubernetes' own test image: what it says is known, all else it does takes for ever.
-    fn agnhost(&mut self, arguments: &[String]) -> Flow {
-        match arguments.split_first() {
-            Some((first, rest)) if first == "logs-generator" => self.generate_logs(rest),
-            _ => Err(Stop::Forever),
+    /// `awk '{print $N}'`: one column of its input.
+    fn columns(&mut self, arguments: &[String]) -> Flow {
+        let Some((program, paths)) = arguments.split_first() else { return Ok(2) };
+        let inner = program.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
+        let column = inner.trim().strip_prefix("print").and_then(|rest| rest.trim().strip_prefix('$'));
+        let Some(number) = column.and_then(|text| text.parse::<usize>().ok()) else { return self.unknown("awk") };
+        let (bytes, code) = self.contents("awk", &paths.iter().collect::<Vec<_>>());
+        for line in String::from_utf8_lossy(&bytes).lines() {
+            let found = if number == 0 { Some(line) } else { line.split_whitespace().nth(number - 1) };
+            self.line(found.unwrap_or_default());
         }
-    }
-
-    /// So many lines, spread over a time.
-    fn generate_logs(&mut self, arguments: &[String]) -> Flow {
-        let value = |name: &str| arguments.iter().skip_while(|word| *word != name).nth(1);
-        let total = value("--log-lines-total").and_then(|text| text.parse::<u32>().ok()).unwrap_or(10).clamp(1, 1000);
-        let length = value("--run-duration").and_then(|text| atoll_meta::time::parse_duration(text).ok());
-        let length = length.and_then(|time| Duration::try_from(time).ok()).unwrap_or(Duration::from_secs(60));
-        for number in 0..total {
-            self.elapsed += length / total;
-            self.line(&format!("I0101 00:00:00.000000       1 logs_generator.go:76] {number} GET /api/v1/pods 200"));
-        }
-        Ok(0)
+        Ok(code)
     }
 
     /// `dd of=FILE`: the file is there afterwards; what is in it does not matter here.

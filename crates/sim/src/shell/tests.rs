@@ -29,6 +29,8 @@ fn scripts_do_what_they_say() {
         ("cat | wc -l", "2\n", 0),
         ("read line; echo got $line", "got first\n", 0),
         ("seq 3 | tail -n 1", "3\n", 0),
+        ("n=`echo a >> /tmp/f; wc -l /tmp/f | awk {'print $1'}`; echo $n", "1\n", 0),
+        ("echo one two three | awk '{ print $2 }'", "two\n", 0),
         ("printf '%s-%s\\n' a b", "a-b\n", 0),
         ("ls /nowhere 2>/dev/null || exit 4", "", 4),
         ("exit 3", "", 3),
