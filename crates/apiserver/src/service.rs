@@ -29,6 +29,9 @@ use crate::{discovery, health, openapi, subresource};
 /// How long a request may take that is not a watch or a stream.
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// So much of a body that is too large is read and let go of: who still sends does not listen for the answer.
+const DRAINED: usize = 64 << 20;
+
 /// Serves all instances of a hub. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiService {
@@ -352,10 +355,15 @@ async fn read_body(hub: &Hub, verb: Verb, mut body: Incoming) -> Result<Bytes, S
             .map_err(|error| Status::new(400, Reason::BadRequest, format!("the body could not be read: {error}")))?;
         let Ok(piece) = frame.into_data() else { continue };
         size += piece.len();
-        if size > limit {
-            return Err(Status::too_large(format!("Request entity too large: limit is {limit}")));
+        if size > limit.max(DRAINED) {
+            break;
         }
-        pieces.push(piece);
+        if size <= limit {
+            pieces.push(piece);
+        }
+    }
+    if size > limit {
+        return Err(Status::too_large(format!("Request entity too large: limit is {limit}")));
     }
     // Most bodies are one piece and need no copy.
     Ok(if pieces.len() == 1 { pieces.swap_remove(0) } else { pieces.concat().into() })
