@@ -6,6 +6,7 @@ use atoll_meta::{Gvr, Status};
 use atoll_runtime::{Endpoint, Patch};
 use serde_json::{Value, json};
 
+use crate::strict::strict;
 use crate::{definitions, resource, worker_roles};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -66,7 +67,12 @@ pub async fn define(cluster: &Endpoint, plural: &str) -> Result<(), Status> {
     let all = definitions();
     let definition = all.iter().find(|own| own["spec"]["names"]["plural"] == *plural);
     let definition = definition.ok_or_else(|| Status::internal(format!("there is no definition of {plural}")))?;
-    cluster.ensure(&Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions"), None, definition).await?;
+    let kinds = Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    match cluster.ensure(&kinds, None, &strict(definition.clone())).await {
+        // A cluster that does not know such rules is told by the binding's and the policy's status.
+        Err(status) if matches!(status.code, 400 | 422) => cluster.ensure(&kinds, None, definition).await.map(drop)?,
+        result => result.map(drop)?,
+    }
     for _ in 0..ASKED.0 {
         if serves(cluster, &gvr).await? {
             return Ok(());

@@ -30,6 +30,7 @@ mod proxier;
 mod resource;
 mod role;
 mod service;
+mod strict;
 mod syncer;
 mod top;
 mod tree;

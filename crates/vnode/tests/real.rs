@@ -191,6 +191,7 @@ async fn a_deployment_lives_on_leased_nodes_of_a_real_cluster_through_reclaim_an
     })
     .await;
 
+    refusals(&computing, &below).await;
     computing.create(&deployments(), Some("default"), &deployment(6)).await.unwrap();
     until(&computing, &deployments(), Some("default"), "six available replicas", |list| {
         list[0]["status"]["availableReplicas"] == 6
@@ -225,6 +226,22 @@ async fn a_deployment_lives_on_leased_nodes_of_a_real_cluster_through_reclaim_an
     assert!(nodes.iter().all(|node| node["metadata"]["labels"]["kubeocean.io/policy-applied"].is_null()));
     stop.cancel();
     manager.ended().await;
+}
+
+/// What can never work is refused by the servers themselves.
+async fn refusals(computing: &Endpoint, below: &Endpoint) {
+    let id = json!({"spec": {"clusterID": "other"}});
+    let status = computing.patch(&own("clusterbindings"), None, "w", "", Patch::Merge, &id).await.unwrap_err();
+    assert!(status.code == 422 && status.message.contains("field is immutable"), "{status}");
+    for spec in [
+        json!({"resourceLimits": [{"resource": "cpu", "percent": 101}]}),
+        json!({"timeWindows": [{"start": "24:00", "end": "01:00"}]}),
+        json!({"gracefulReclaimPeriodSeconds": -1}),
+    ] {
+        let patch = json!({"spec": spec});
+        let status = below.patch(&own("resourceleasingpolicies"), None, "all", "", Patch::Merge, &patch).await;
+        assert_eq!(status.unwrap_err().code, 422, "{patch}");
+    }
 }
 
 /// The window closes while everything runs, and the next one opens: by the clock alone, nobody touches the policy then.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::part::{Deployed, KEEPER, MANAGER, Part, deployments, name_of, parts};
 use super::{AGENT, BINDING_WORKERS, Failure, Inner, all, condition, lease_of};
-use crate::binding::{Binding, check, rival};
+use crate::binding::{Binding, FORCE_UNBIND, check, rival};
 use crate::{behind, resource, tree};
 
 /// How often everything is made as it should be, whoever changed it.
@@ -56,19 +56,32 @@ impl Inner {
         *self.known.write() = None;
     }
 
+    /// One look, counted.
     async fn look(
         self: Arc<Self>,
         followed: Followed,
         deployed: Deployed,
         name: String,
     ) -> Result<Option<Duration>, Status> {
+        let started = tokio::time::Instant::now();
+        let gone = followed.bindings.get("", &name).is_none();
+        let result = self.keep_parts(followed, deployed, &name).await;
+        if gone {
+            self.settings.tallies.forget(&name);
+        } else {
+            self.settings.tallies.pass(&name, started.elapsed(), result.is_err());
+        }
+        result
+    }
+
+    async fn keep_parts(&self, followed: Followed, deployed: Deployed, name: &str) -> Result<Option<Duration>, Status> {
         // What belonged to a binding that is gone goes with its owner.
-        let Some(item) = followed.bindings.get("", &name) else { return Ok(None) };
+        let Some(item) = followed.bindings.get("", name) else { return Ok(None) };
         let object = item.tree();
         let binding: ClusterBinding = item.decode().map_err(|error| Status::bad_request(error.to_string()))?;
         let parts = parts(&Binding::of(&binding), &deployed);
         if tree::is_deleting(&object) {
-            return self.let_go(&object, &parts).await;
+            return self.let_go(&object, &Binding::of(&binding), &parts).await;
         }
         if !tree::has_finalizer(&object, finalizer::MANAGER) {
             let mut finalizers = tree::list(&object["metadata"]["finalizers"]).to_vec();
@@ -150,8 +163,16 @@ impl Inner {
     }
 
     /// Waits until the syncer gave everything back, then removes it and lets the binding go.
-    async fn let_go(&self, object: &Value, parts: &[Part]) -> Result<Option<Duration>, Status> {
+    async fn let_go(&self, object: &Value, binding: &Binding, parts: &[Part]) -> Result<Option<Duration>, Status> {
+        let forced = tree::annotation(object, FORCE_UNBIND) == "true";
         if tree::has_finalizer(object, finalizer::SYNCER) {
+            if forced && !self.is_at_work(&binding.name).await? {
+                // There is nobody left to do it.
+                self.abandon(object, binding).await?;
+                let rest = tree::finalizers_without(object, finalizer::SYNCER);
+                self.patch(object, "", &json!({"metadata": {"finalizers": rest}})).await?;
+                return Ok(None);
+            }
             // Whoever has to give back must be there for it.
             for part in parts {
                 self.make_part(part).await?;

@@ -84,7 +84,7 @@ impl Inner {
     }
 
     /// Lets go of everything on this side without asking the worker cluster; says what it leaves there.
-    async fn abandon(&self, object: &Value, settings: &Binding) -> Result<bool, Status> {
+    pub(super) async fn abandon(&self, object: &Value, settings: &Binding) -> Result<bool, Status> {
         let left = behind::of(&self.endpoint, settings).await?;
         for node in behind::nodes(&self.endpoint, settings).await? {
             for pod in behind::pods(&self.endpoint, tree::name(&node)).await? {

@@ -162,5 +162,17 @@ async fn what_belongs_to_a_binding_is_made_again_and_as_it_should_be() {
     until_gone(&stage.compute, &bindings(), None, "twin").await;
     let kept = stage.compute.get(&deployments(), Some(SYSTEM), NAME).await.unwrap();
     assert_eq!(kept["metadata"]["labels"]["kubeocean.io/cluster-binding"], "w1");
+
+    // A syncer that began and will never come back does not hold a binding that is left by force.
+    let began = stage.compute.get(&bindings(), None, "w1").await.unwrap();
+    let mut finalizers = began["metadata"]["finalizers"].as_array().unwrap().clone();
+    finalizers.push("kubeocean.io/clusterbinding-syncer".into());
+    let leave = json!({"metadata": {"finalizers": finalizers, "annotations": {atoll_vnode::FORCE_UNBIND: "true"}}});
+    patch(&stage.compute, &bindings(), None, "w1", "", leave).await;
+    stage.compute.delete(&bindings(), None, "w1", &json!({})).await.unwrap();
+    until_gone(&stage.compute, &bindings(), None, "w1").await;
+    for (gvr, namespace) in parts() {
+        until_gone(&stage.compute, &gvr, namespace, NAME).await;
+    }
     drop(manager);
 }
