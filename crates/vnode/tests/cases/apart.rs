@@ -39,7 +39,12 @@ fn image(deployment: &Value) -> &Value {
 }
 
 async fn manage(stage: &Stage) -> Manager {
+    manage_as(stage, stage.compute.clone()).await
+}
+
+async fn manage_as(stage: &Stage, computing: Endpoint) -> Manager {
     let mut options = stage.options();
+    options.computing = computing;
     let arguments = vec!["--without-intranet".to_owned()];
     options.share = Share::Manager(Deployed { image: "atoll:1".to_owned(), replicas: 1, arguments });
     Manager::start(options, stage.stop.child_token()).await
@@ -126,6 +131,33 @@ async fn a_binding_may_have_a_deployment_of_its_own_with_no_more_rights_than_it_
     }
     let other = stage.compute.get_opt(&deployments(), Some(SYSTEM), "kubeocean-syncer-w2").await.unwrap();
     assert!(other.is_some(), "the other binding keeps its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_roles_of_a_manager_that_deploys_are_enough_for_it() {
+    let stage = Stage::open().await;
+    let subjects = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "manager"}]);
+    for role in atoll_vnode::computing_roles("manager").iter().chain(&atoll_vnode::deploying_roles("manager")) {
+        let (kind, namespace) = (role["kind"].as_str().unwrap(), role["metadata"]["namespace"].as_str());
+        let plural = format!("{}s", kind.to_lowercase());
+        stage.compute.create(&access(&plural), namespace, role).await.unwrap();
+        let grant = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{kind}Binding"), "metadata": role["metadata"],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role["metadata"]["name"]}, "subjects": subjects});
+        stage.compute.create(&access(&plural.replace("roles", "rolebindings")), namespace, &grant).await.unwrap();
+    }
+    let groups = vec!["system:authenticated".to_owned()];
+    let identity = Identity { user: "manager".into(), groups, ..Identity::default() };
+    let _manager = manage_as(&stage, Worker::in_process(&stage.hub, "compute", identity).endpoint).await;
+    stage.bind("w1", json!({})).await;
+    until_phase(&stage, "Pending", "SyncerNotReady").await;
+    for (gvr, namespace) in parts() {
+        until_there(&stage.compute, &gvr, namespace, NAME).await;
+    }
+    stage.compute.delete(&bindings(), None, "w1", &json!({})).await.unwrap();
+    until_gone(&stage.compute, &bindings(), None, "w1").await;
+    for (gvr, namespace) in parts() {
+        until_gone(&stage.compute, &gvr, namespace, NAME).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
