@@ -154,7 +154,10 @@ impl Request {
             return refuse("DNS and IP subjectAltNames are not allowed");
         }
         if !exactly(&[purpose, "digital signature"]) {
-            return refuse("usages did not match those of the signer");
+            return refuse(match purpose {
+                "client auth" => "usages did not match [client auth digital signature key encipherment]",
+                _ => "usages did not match [digital signature key encipherment server auth]",
+            });
         }
         Ok(())
     }

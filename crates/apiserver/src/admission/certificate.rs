@@ -108,21 +108,28 @@ pub async fn check(review: &Review<'_>, object: &mut Value) -> Result<(), Status
     }
 }
 
-/// A signer delivers certificates, not just bytes.
+/// A signer delivers certificates, not just bytes, and once only.
 fn check_certificate(review: &Review<'_>, object: &Value) -> Result<(), Status> {
-    let text = vault::text(&object["status"]["certificate"]).unwrap_or_default();
-    let given = object["status"]["certificate"].as_str().is_some_and(|given| !given.is_empty());
+    let path = FieldPath::new("status.certificate");
+    let given = object["status"]["certificate"].as_str().unwrap_or_default();
     let before = review.old.and_then(|old| old["status"]["certificate"].as_str()).unwrap_or_default();
-    if !before.is_empty() && object["status"]["certificate"] != before {
-        let why = "updates may not modify existing certificate content";
-        let error = FieldError::forbidden(FieldPath::new("status.certificate"), why);
-        return Err(review.call.kind.invalid(&review.name, &[error]));
-    }
-    if !given || atoll_pki::validity_of(&text).is_ok() {
+    if given == before {
         return Ok(());
     }
-    let why = "must contain at least one CERTIFICATE PEM block";
-    Err(review.call.kind.invalid_field(&review.name, "status.certificate", "<certificate data>", why))
+    let mut errors = Vec::new();
+    let mut invalid = |why: String| errors.push(FieldError::invalid(path.clone(), "<certificate data>", why));
+    let text = vault::text(&object["status"]["certificate"]).unwrap_or_default();
+    let mut blocks =
+        text.split("-----BEGIN ").skip(1).filter_map(|rest| rest.split_once("-----")).map(|(label, _)| label);
+    if let Some(other) = blocks.find(|label| *label != "CERTIFICATE") {
+        invalid(format!("only CERTIFICATE PEM blocks are allowed, found {other:?}"));
+    } else if !given.is_empty() && atoll_pki::validity_of(&text).is_err() {
+        invalid("must contain at least one CERTIFICATE PEM block".to_owned());
+    }
+    if !before.is_empty() {
+        errors.push(FieldError::forbidden(path, "updates may not modify existing certificate content"));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(review.call.kind.invalid(&review.name, &errors)) }
 }
 
 /// Nobody asks for a certificate that may do everything.
@@ -153,13 +160,25 @@ fn check_approval(review: &Review<'_>, object: &Value) -> Result<(), Status> {
     for kind in ["Approved", "Denied", "Failed"] {
         let before = review.old.is_some_and(|old| has(old, kind));
         if review.subresource == "status" && kind != "Failed" && !before && has(object, kind) {
-            return invalid(FieldError::forbidden(path, format!("updates may not add a condition of type {kind:?}")));
+            let why = format!("updates may not add a condition of type {kind:?}");
+            return invalid(FieldError::forbidden(path, why));
         }
         if before && !has(object, kind) {
             return invalid(FieldError::forbidden(
                 path,
                 format!("updates may not remove a condition of type {kind:?}"),
             ));
+        }
+    }
+    for (index, condition) in object["status"]["conditions"].as_array().into_iter().flatten().enumerate() {
+        let own = path.index(index).child("status");
+        if !matches!(condition["type"].as_str(), Some("Approved" | "Denied" | "Failed")) {
+            continue;
+        }
+        match condition["status"].as_str().unwrap_or_default() {
+            "True" => {}
+            "" => return invalid(FieldError::required(own, "")),
+            other => return invalid(FieldError::not_supported(own, other, &["True"])),
         }
     }
     if has(object, "Approved") && has(object, "Denied") {
