@@ -88,7 +88,9 @@ fn show(name: &str, pods: usize, cost: &Cost) {
 /// Makes Deployments of a hundred pods and waits until all run.
 async fn fill(api: &Endpoint, pods: usize) {
     let gvr = Gvr::new("", "v1", "pods");
-    let mut watch = api.watch(&gvr, Some("default"), "", "").await.unwrap();
+    // Only what counts is told: a server leaves watchers behind that do not keep up.
+    let running = "fieldSelector=status.phase%3DRunning";
+    let mut watch = api.watch(&gvr, Some("default"), running, "").await.unwrap();
     for number in 0..pods.div_ceil(100) {
         let name = format!("web-{number}");
         let labels = json!({"app": name});
@@ -99,11 +101,14 @@ async fn fill(api: &Endpoint, pods: usize) {
     }
     let mut seen = std::collections::HashSet::new();
     while seen.len() < pods {
-        match watch.next().await.unwrap().unwrap() {
-            WatchEvent::Added(pod) | WatchEvent::Modified(pod) if pod["status"]["phase"] == "Running" => {
+        match watch.next().await {
+            Some(Ok(WatchEvent::Added(pod) | WatchEvent::Modified(pod))) => {
                 seen.insert(pod["metadata"]["uid"].to_string());
             }
-            _ => {}
+            Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => {
+                watch = api.watch(&gvr, Some("default"), running, "").await.unwrap();
+            }
+            Some(Ok(_)) => {}
         }
     }
 }
