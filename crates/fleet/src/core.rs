@@ -97,6 +97,8 @@ pub struct Core {
     pub templates: Templates,
     /// The clusters as decisions see them.
     pub snapshot: ArcSwap<Snapshot>,
+    /// The revisions of the clusters in the snapshot, which follows the cache of their informer.
+    pub placed: Mutex<HashMap<Arc<str>, u64>>,
     /// The ways to the members.
     pub members: Members,
     /// Work that waits.
@@ -129,6 +131,7 @@ impl Core {
             overrides: Overrides::default(),
             templates: Templates::default(),
             snapshot: ArcSwap::default(),
+            placed: Mutex::default(),
             members: Members::default(),
             queues: Queues::default(),
             index: Arc::default(),

@@ -192,8 +192,16 @@ fn cluster_sink() -> Box<dyn Fn(&Core, Change) + Send + Sync> {
             None => known.remove(&name),
         };
         core.snapshot.store(Arc::new(Snapshot::of_shared(known.values().cloned())));
+        if gone {
+            core.placed.lock().remove(&name);
+        } else {
+            core.placed.lock().insert(name.clone(), change.item().revision.parse().unwrap_or_default());
+        }
         drop(known);
-        core.queues.shifts.add(concerns(before.as_deref(), after.as_deref()));
+        // At the start everything is looked at anyway.
+        if core.informers.get().is_some() {
+            core.queues.shifts.add(concerns(before.as_deref(), after.as_deref()));
+        }
         if before.is_none() || gone {
             core.queues.grants.add_after((), GRANTS);
             for namespace in core.informers.get().map(|informers| informers.namespaces.cache.keys()).unwrap_or_default()

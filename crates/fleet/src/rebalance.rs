@@ -61,7 +61,7 @@ async fn catch_up(core: &Core) -> Result<(), Status> {
     let number = |text: &str| text.parse::<u64>().unwrap_or_default();
     for cluster in core.instance.list(&gvr::clusters(), None, "").await?.items {
         let name = cluster["metadata"]["name"].as_str().unwrap_or_default();
-        let known = core.informers().clusters.cache.get("", name).map(|item| number(&item.revision));
+        let known = core.placed.lock().get(name).copied();
         if known.is_none_or(|known| known < number(cluster["metadata"]["resourceVersion"].as_str().unwrap_or_default()))
         {
             return Err(Status::unavailable("clusters have just changed"));

@@ -137,8 +137,7 @@ pub fn finish(
     existing: Option<&Work>,
     id: impl FnOnce() -> String,
 ) -> Work {
-    let mut work = existing.cloned().unwrap_or_default();
-    work.status = None;
+    let mut work = Work { metadata: existing.map(|work| work.metadata.clone()).unwrap_or_default(), ..Work::default() };
     let old_id = work.metadata.labels.as_ref().and_then(|labels| labels.get(label::WORK_ID).cloned());
     let mut labels = draft.labels.clone();
     labels.insert(label::WORK_ID.to_owned(), old_id.unwrap_or_else(id));
