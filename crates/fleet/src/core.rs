@@ -275,7 +275,8 @@ struct State {
     status: Option<WorkStatus>,
 }
 
-fn belongs(work: &Work, binding: &Binding) -> bool {
+/// Whether a work was made for this binding, not for another of its name.
+pub fn belongs(work: &Work, binding: &Binding) -> bool {
     let labels = work.metadata.labels.as_ref();
     let key = if binding.key().is_namespaced() {
         atoll_api::words::label::BINDING_ID

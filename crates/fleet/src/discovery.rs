@@ -33,6 +33,8 @@ pub struct Discovery {
     pub enablements: Vec<ApiEnablement>,
     /// Whether some groups did not answer.
     pub partial: bool,
+    /// Which versions of them.
+    silent: Vec<String>,
 }
 
 impl Discovery {
@@ -102,6 +104,7 @@ pub async fn discover(endpoint: &Endpoint) -> Result<Discovery, Status> {
             Err(status) => {
                 tracing::debug!(endpoint = endpoint.name(), version, %status, "group not discovered");
                 found.partial = true;
+                found.silent.push(version.clone());
             }
         }
     }
@@ -143,12 +146,18 @@ impl Kinds {
         if let Some(info) = self.known().get(gvk) {
             return Ok(Some(info));
         }
-        if asked.is_some_and(|at| at.elapsed() < PATIENCE) {
-            return Ok(None);
+        if !asked.is_some_and(|at| at.elapsed() < PATIENCE) {
+            self.refresh().await?;
+            *asked = Some(Instant::now());
         }
-        let found = self.refresh().await?;
-        *asked = Some(Instant::now());
-        Ok(found.get(gvk))
+        let known = self.known();
+        match known.get(gvk) {
+            // What could not be asked for is not known to be absent: nothing may be given up because of it.
+            None if known.silent.contains(&gvk.api_version()) => {
+                Err(Status::unavailable(format!("not known yet whether {gvk} is served")))
+            }
+            info => Ok(info),
+        }
     }
 }
 

@@ -143,7 +143,14 @@ impl Executor {
                 Err(status) => return Err(status),
             },
         };
-        self.adopt(task, &info, observed).await
+        match self.adopt(task, &info, observed).await {
+            // What is followed may be late; a refusal should not wait until it has caught up.
+            Err(status) if status.code == 409 => {
+                let newest = task.member.endpoint.get(&info.gvr, namespace, task.object_name()).await?;
+                self.adopt(task, &info, newest).await
+            }
+            outcome => outcome,
+        }
     }
 
     async fn kind(&self, task: &Task<'_>) -> Result<Arc<KindInfo>, Status> {

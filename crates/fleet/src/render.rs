@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use atoll_api::names;
 use atoll_api::policy::PurgeMode;
 use atoll_api::work::Work;
 use atoll_meta::Status;
-use futures::future::try_join_all;
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::binding::Binding;
-use crate::core::{Core, fresh_id};
+use crate::core::{Core, belongs, fresh_id};
 use crate::keys::{BindingKey, PolicyKey, TemplateKey};
 use crate::work::{self, Source};
 use crate::{detector, gvr};
@@ -26,7 +27,7 @@ pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
         return retire(&core, &binding, &works).await;
     }
     let surplus = works.iter().filter(|(cluster, _)| !keeps(&binding, cluster));
-    try_join_all(surplus.map(|(_, work)| delete(&core, work))).await?;
+    together(surplus.map(|(_, work)| delete(&core, work))).await?;
     let template_key = TemplateKey::of(&binding.spec.resource);
     if core.templates.follow(&core, &template_key.gvk).await?.is_none() {
         return Ok(Some(Duration::from_secs(5)));
@@ -56,8 +57,14 @@ pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
         };
         writes.push(put(&core, existing, built));
     }
-    try_join_all(writes).await?;
+    together(writes).await?;
     Ok(None)
+}
+
+/// Waits for all of them, also when one fails: what is given up half way may still take effect, after something else
+/// was decided.
+async fn together(steps: impl IntoIterator<Item = impl Future<Output = Result<(), Status>>>) -> Result<(), Status> {
+    join_all(steps).await.into_iter().collect()
 }
 
 /// Whether a cluster still keeps its copy: as a target, or while it is being left gently.
@@ -84,10 +91,27 @@ pub async fn put(core: &Core, existing: Option<&Work>, built: Work) -> Result<()
     let (namespace, name) =
         (built.metadata.namespace.clone().unwrap_or_default(), built.metadata.name.clone().unwrap_or_default());
     let body: Value = serde_json::to_value(&built).map_err(Status::internal)?;
-    match existing {
-        None => core.instance.create(&gvr::works(), Some(&namespace), &body).await?,
-        Some(_) => core.instance.update(&gvr::works(), Some(&namespace), &name, &body).await?,
+    let written = match existing {
+        None => core.instance.create(&gvr::works(), Some(&namespace), &body).await,
+        Some(_) => core.instance.update(&gvr::works(), Some(&namespace), &name, &body).await,
     };
+    match written {
+        Err(status) if existing.is_none() && status.code == 409 => {
+            clear(core, &built).await?;
+            Err(status)
+        }
+        written => written.map(drop),
+    }
+}
+
+/// Removes the work of a former binding that is in the way of this one.
+async fn clear(core: &Core, built: &Work) -> Result<(), Status> {
+    let (namespace, name) = (built.metadata.namespace.as_deref(), built.metadata.name.as_deref().unwrap_or_default());
+    let Some(found) = core.instance.get_opt(&gvr::works(), namespace, name).await? else { return Ok(()) };
+    let found: Work = serde_json::from_value(found).map_err(Status::internal)?;
+    if work::is_of_former_binding(&found, built) {
+        delete(core, &found).await?;
+    }
     Ok(())
 }
 
@@ -107,12 +131,33 @@ pub async fn delete(core: &Core, work: &Work) -> Result<(), Status> {
 /// A binding goes when its works are gone.
 async fn retire(core: &Core, binding: &Binding, works: &BTreeMap<String, Work>) -> Again {
     if !works.is_empty() {
-        try_join_all(works.values().map(|work| delete(core, work))).await?;
+        together(works.values().map(|work| delete(core, work))).await?;
         return Ok(None);
+    }
+    let unseen = unseen(core, binding).await?;
+    if !unseen.is_empty() {
+        together(unseen.iter().map(|work| delete(core, work))).await?;
+        return Ok(Some(Duration::from_millis(100)));
     }
     let key = binding.key();
     detector::remove_finalizer(core, &key.gvr(), key.in_namespace(), &key.name, binding.finalizer()).await?;
     Ok(None)
+}
+
+/// Works of a binding that nothing told of: what was written a moment ago may not have come back yet.
+async fn unseen(core: &Core, binding: &Binding) -> Result<Vec<Work>, Status> {
+    let resource = &binding.spec.resource;
+    let name = names::work(&resource.kind, &resource.name, &resource.namespace);
+    let targets = binding.targets();
+    let asked = targets.keys().map(|cluster| names::execution_namespace(cluster)).map(|namespace| {
+        let name = &name;
+        async move { core.instance.get_opt(&gvr::works(), Some(&namespace), name).await }
+    });
+    let found: Vec<Option<Value>> = join_all(asked).await.into_iter().collect::<Result<_, _>>()?;
+    let works = found.into_iter().flatten().map(serde_json::from_value).collect::<Result<Vec<Work>, _>>();
+    let mut works = works.map_err(Status::internal)?;
+    works.retain(|work| belongs(work, binding));
+    Ok(works)
 }
 
 /// An override policy changed: the bindings it may concern are rendered again.

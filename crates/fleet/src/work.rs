@@ -250,6 +250,15 @@ fn preserve_state(manifest: &mut Value, binding: &Binding, cluster: &str) {
     }
 }
 
+/// Whether a Work was left by a former binding of the same name as that of `new`.
+pub fn is_of_former_binding(found: &Work, new: &Work) -> bool {
+    let text = |own: &Work, key: &str| own.metadata.annotations.as_ref().and_then(|all| all.get(key).cloned());
+    let id = |own: &Work, key: &str| own.metadata.labels.as_ref().and_then(|all| all.get(key).cloned());
+    let names = [annotation::BINDING_NAMESPACE, annotation::BINDING_NAME, annotation::CLUSTER_BINDING_NAME];
+    names.iter().all(|key| text(found, key) == text(new, key))
+        && [label::BINDING_ID, label::CLUSTER_BINDING_ID].iter().any(|key| id(found, key) != id(new, key))
+}
+
 /// Whether a Work needs to be written.
 pub fn differs(new: &Work, old: &Work) -> bool {
     new.spec != old.spec

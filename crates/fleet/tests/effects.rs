@@ -103,7 +103,7 @@ async fn the_most_important_are_decided_on_first() {
         world.in_member("m1", &core("configmaps"), name, |_| true).await;
         // The record of its decision tells when it was made, to the microsecond.
         let seen = world.instance.get(&bindings(), NS, &format!("{name}-configmap")).await.unwrap();
-        let record: serde_json::Value =
+        let record: Value =
             serde_json::from_str(seen["metadata"]["annotations"]["atoll.io/decision"].as_str().unwrap()).unwrap();
         made.push((record["at"].as_str().unwrap().to_owned(), name));
     }

@@ -158,7 +158,10 @@ async fn after_many_random_faults_members_hold_exactly_what_policies_say() {
         }
         tokio::time::sleep(Duration::from_millis(random.random_range(0..40))).await;
     }
-    ways.iter().for_each(|way| way.rate.store(0, Ordering::Relaxed));
+    for way in &ways {
+        way.rate.store(0, Ordering::Relaxed);
+        way.cut.store(false, Ordering::Relaxed);
+    }
     for name in ["m1", "m2", "m3"] {
         let member = world.member(name);
         world

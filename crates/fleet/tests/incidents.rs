@@ -165,7 +165,7 @@ async fn a_long_absence_and_a_restart_of_the_hub_delete_nothing_on_return() {
     world.in_member("m1", &core("configmaps"), "later", |_| true).await;
     let after = world.member("m1").get(&core("configmaps"), NS, "settings").await.unwrap();
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
-    let works = world.instance.list(&support::works(), Some("karmada-es-m1"), "").await.unwrap().items;
+    let works = world.instance.list(&works(), Some("karmada-es-m1"), "").await.unwrap().items;
     assert!(works.iter().all(|work| work["metadata"]["deletionTimestamp"].is_null()));
 }
 

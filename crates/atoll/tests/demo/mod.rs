@@ -1,4 +1,6 @@
 //! A demonstration in a process of its own, on a free port; it ends when dropped.
+// Each program of tests uses a part of it.
+#![allow(dead_code)]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;

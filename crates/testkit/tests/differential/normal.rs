@@ -1,4 +1,6 @@
 //! What differs between any two servers is replaced by what it is.
+// Each program of tests uses a part of it.
+#![allow(dead_code)]
 
 use std::sync::LazyLock;
 

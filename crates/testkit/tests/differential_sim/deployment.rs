@@ -33,7 +33,8 @@ pub fn done(object: &Value) -> bool {
 fn conditions(object: &Value, _gone: bool) -> Vec<(String, String)> {
     let said =
         ["Available", "Progressing"].iter().filter_map(|kind| Some(((*kind).to_owned(), condition(object, kind)?)));
-    said.collect()
+    // Whether anybody writes a step in between down depends on who was faster.
+    said.filter(|(_, said)| said != "True ReplicaSetUpdated").collect()
 }
 
 fn scaling(event: &Value, gone: bool) -> Vec<(String, String)> {
