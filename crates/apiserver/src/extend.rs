@@ -74,6 +74,20 @@ pub struct MountedResource {
     pub short_names: Vec<String>,
 }
 
+impl MountedResource {
+    /// One that can be read and listed.
+    pub fn readable(plural: &str, kind: &str, namespaced: bool) -> Self {
+        Self {
+            plural: plural.into(),
+            singular: String::new(),
+            kind: kind.into(),
+            namespaced,
+            verbs: vec!["get".into(), "list".into()],
+            short_names: Vec::new(),
+        }
+    }
+}
+
 /// Serves a whole API group that is computed, not stored (metrics, search).
 #[async_trait::async_trait]
 pub trait Mount: Send + Sync {

@@ -150,17 +150,19 @@ fn tides(demo: &Demo) {
         demo.kubectl("member1", &["patch", "resourceleasingpolicy", "half", "--type=merge", "-p", &patch]).ok();
     };
     let tainted = |wanted: bool| {
-        let has = || {
-            let node = demo.kubectl("compute", &["get", "node", "vnode-member1-member1-node-1", "-o", "json"]).ok();
-            node.contains("kubeocean.io/out-of-time-windows")
-        };
-        assert!((0..240).any(|_| has() == wanted || wait()), "the taint is never {wanted}");
+        let keys = r#"jsonpath=taints {.spec.taints[*].key}{"\n"}"#;
+        let node = ["get", "node", "vnode-member1-member1-node-1", "--watch", "--request-timeout=60s", "-o", keys];
+        let mut events = Followed::start(demo, &node);
+        // An empty line is the end of what is told.
+        let told = std::iter::from_fn(|| Some(events.line()).filter(|line| !line.is_empty()));
+        let mut has = told.map(|line| line.contains("kubeocean.io/out-of-time-windows"));
+        assert!(has.any(|has| has == wanted), "the taint is never {wanted}");
     };
     set(120, 180);
     tainted(true);
     demo.kubectl("compute", &["rollout", "status", "deployment/web", "--timeout=60s"]).ok();
-    let there = || demo.list("member1", "leased", "pods").is_empty() || wait();
-    assert!((0..240).any(|_| there()), "pods stay in a member whose windows are closed");
+    demo.kubectl("member1", &["wait", "pods", "--all", "-n", "leased", "--for=delete", "--timeout=60s"]).ok();
+    assert!(demo.list("member1", "leased", "pods").is_empty(), "pods stay in a member whose windows are closed");
     for pod in
         demo.list("compute", "default", "pods").iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null())
     {
@@ -168,12 +170,6 @@ fn tides(demo: &Demo) {
     }
     set(-60, 120);
     tainted(false);
-}
-
-/// A little time passes; never true, so that it can stand for "not yet".
-fn wait() -> bool {
-    std::thread::sleep(std::time::Duration::from_millis(250));
-    false
 }
 
 /// A command of this binary in a context of the demonstration.

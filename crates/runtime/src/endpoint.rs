@@ -171,6 +171,17 @@ impl Endpoint {
         self.json(Method::POST, &gvr.path(namespace, None), Some(object)).await
     }
 
+    /// Whether the one who made a certificate signing request may have it granted at once, as a request of that
+    /// `part` (`nodeclient` and the like).
+    pub async fn may_be_certified(&self, spec: &Value, part: &str) -> Result<bool, Status> {
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+            "user": spec["username"], "uid": spec["uid"], "groups": spec["groups"], "extra": spec["extra"],
+            "resourceAttributes": {"group": "certificates.k8s.io", "version": "*",
+                                   "resource": "certificatesigningrequests", "subresource": part, "verb": "create"}}});
+        let reviews = Gvr::new("authorization.k8s.io", "v1", "subjectaccessreviews");
+        Ok(self.create(&reviews, None, &review).await?["status"]["allowed"] == true)
+    }
+
     /// Replaces an object; its resourceVersion, if set, is a precondition.
     pub async fn update(
         &self,
@@ -247,11 +258,7 @@ impl Endpoint {
         let mut list = List::default();
         let mut token = String::new();
         loop {
-            let mut path = format!("{}?limit=500", gvr.path(namespace, None));
-            for part in [query, &token].into_iter().filter(|part| !part.is_empty()) {
-                path.push('&');
-                path.push_str(part);
-            }
+            let path = page_path(gvr, namespace, [query, &token]);
             let mut page = self.json(Method::GET, &path, None).await?;
             page["metadata"]["resourceVersion"].as_str().unwrap_or_default().clone_into(&mut list.revision);
             let kind = page["kind"].as_str().unwrap_or_default().trim_end_matches("List").to_owned();
@@ -284,11 +291,7 @@ impl Endpoint {
     ) -> Result<String, Status> {
         let mut token = String::new();
         loop {
-            let mut path = format!("{}?limit=500", gvr.path(namespace, None));
-            for part in [query, &token].into_iter().filter(|part| !part.is_empty()) {
-                path.push('&');
-                path.push_str(part);
-            }
+            let path = page_path(gvr, namespace, [query, &token]);
             let bytes = self.send(Method::GET, &path, "application/json", Bytes::new()).await?;
             let page: Page<'_> = serde_json::from_slice(&bytes).map_err(no_json)?;
             let kind = page.kind.trim_end_matches("List");
@@ -370,6 +373,16 @@ pub async fn collect(mut body: BodyStream) -> Result<Bytes, Status> {
         all.extend_from_slice(&piece.map_err(|error| Status::unavailable(error.to_string()))?);
     }
     Ok(all.freeze())
+}
+
+/// The path of one page of a collection.
+fn page_path(gvr: &Gvr, namespace: Option<&str>, query: [&str; 2]) -> String {
+    let mut path = format!("{}?limit=500", gvr.path(namespace, None));
+    for part in query.into_iter().filter(|part| !part.is_empty()) {
+        path.push('&');
+        path.push_str(part);
+    }
+    path
 }
 
 fn encode(value: &Value) -> Bytes {

@@ -46,15 +46,10 @@ impl Mount for Usage {
             // It has named them.
             return Vec::new();
         }
-        let row = |plural: &str, kind: &str, namespaced: bool| MountedResource {
-            plural: plural.into(),
-            singular: String::new(),
-            kind: kind.into(),
-            namespaced,
-            verbs: vec!["get".into(), "list".into()],
-            short_names: Vec::new(),
-        };
-        vec![row("nodes", "NodeMetrics", false), row("pods", "PodMetrics", true)]
+        vec![
+            MountedResource::readable("nodes", "NodeMetrics", false),
+            MountedResource::readable("pods", "PodMetrics", true),
+        ]
     }
 
     fn serves(&self, instance: &Instance) -> bool {

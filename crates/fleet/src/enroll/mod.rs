@@ -72,7 +72,9 @@ async fn approve(core: Arc<Core>, name: String) -> Again {
     let (member, refusal) = match judge::judge(&request, exists) {
         Judgement::NotOurs => return Ok(None),
         Judgement::Ask(why) => (None, Some(why)),
-        Judgement::Grant(member, part) if may_ask(&core, &request["spec"], part).await? => (member, None),
+        Judgement::Grant(member, part) if core.instance.may_be_certified(&request["spec"], part).await? => {
+            (member, None)
+        }
         Judgement::Grant(_, part) => {
             (None, Some(format!("the asker may not create certificatesigningrequests/{part}")))
         }
@@ -91,16 +93,6 @@ async fn approve(core: Arc<Core>, name: String) -> Again {
         Err(status) if status.code != 404 => Err(status),
         _ => Ok(None),
     }
-}
-
-/// Whether the one who asks may have requests of this kind granted at once.
-async fn may_ask(core: &Core, spec: &Value, part: &str) -> Result<bool, Status> {
-    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
-        "user": spec["username"], "uid": spec["uid"], "groups": spec["groups"], "extra": spec["extra"],
-        "resourceAttributes": {"group": "certificates.k8s.io", "version": "*", "resource": "certificatesigningrequests",
-                               "subresource": part, "verb": "create"}}});
-    let reviews = Gvr::new("authorization.k8s.io", "v1", "subjectaccessreviews");
-    Ok(core.instance.create(&reviews, None, &review).await?["status"]["allowed"] == true)
 }
 
 async fn put(instance: &Endpoint, resource: &Gvr, object: &Value) -> Result<(), Status> {

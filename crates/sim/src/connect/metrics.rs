@@ -40,15 +40,10 @@ impl Mount for Metrics {
     }
 
     fn resources(&self) -> Vec<MountedResource> {
-        let row = |plural: &str, kind: &str, namespaced: bool| MountedResource {
-            plural: plural.into(),
-            singular: String::new(),
-            kind: kind.into(),
-            namespaced,
-            verbs: vec!["get".into(), "list".into()],
-            short_names: Vec::new(),
-        };
-        vec![row("nodes", "NodeMetrics", false), row("pods", "PodMetrics", true)]
+        vec![
+            MountedResource::readable("nodes", "NodeMetrics", false),
+            MountedResource::readable("pods", "PodMetrics", true),
+        ]
     }
 
     fn serves(&self, instance: &Instance) -> bool {
