@@ -9,6 +9,7 @@ use http::Response;
 use tokio::io::AsyncWriteExt as _;
 
 use super::container::{Container, find};
+use super::network::Reach;
 use super::{exec, logs, mounted, session};
 use crate::shell::Shell;
 use crate::world::World;
@@ -39,13 +40,14 @@ async fn watch(world: &World, container: &Container, options: ExecOptions, mut e
     let closed = exec.closed();
     if options.stdin && container.spec["stdin"] == true && exec::runs_a_shell(&container.spec) {
         let variables = mounted::variables(world, container).await;
-        let mut files = mounted::files(world, container).await;
-        let mut shell = Shell::new(&variables, &mut files, world.now());
+        let mut disk = mounted::files(world, container).await;
+        let reach = Reach::new(world, &container.pod);
+        let mut shell = Shell::new(&variables, &mut disk.files, world.now()).with(&reach);
         let code = tokio::select! {
             code = session::interact(&mut exec, &mut shell, options.tty) => code,
             () = closed.cancelled() => 0,
         };
-        mounted::keep(world, container, shell.files);
+        mounted::keep(world, container, disk);
         return exec.finish(Outcome::of_exit_code(code)).await;
     }
     let mut told = world.now();

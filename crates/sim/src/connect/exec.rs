@@ -9,6 +9,7 @@ use futures::FutureExt as _;
 use http::Response;
 
 use super::container::{Container, find};
+use super::network::Reach;
 use super::{mounted, session};
 use crate::shell::Shell;
 use crate::world::World;
@@ -68,15 +69,16 @@ fn reads_input(command: &[String]) -> bool {
 
 async fn run(world: &World, container: &Container, command: &[String], options: ExecOptions, mut exec: ExecSession) {
     let variables = mounted::variables(world, container).await;
-    let mut files = mounted::files(world, container).await;
+    let mut disk = mounted::files(world, container).await;
+    let reach = Reach::new(world, &container.pod);
     let closed = exec.closed();
     let outcome = if options.stdin && is_interactive(command) {
-        let mut shell = Shell::new(&variables, &mut files, world.now());
+        let mut shell = Shell::new(&variables, &mut disk.files, world.now()).with(&reach);
         let code = tokio::select! {
             code = session::interact(&mut exec, &mut shell, options.tty) => code,
             () = closed.cancelled() => 0,
         };
-        mounted::keep(world, container, shell.files);
+        mounted::keep(world, container, disk);
         Outcome::of_exit_code(code)
     } else {
         let mut input = Vec::new();
@@ -85,8 +87,9 @@ async fn run(world: &World, container: &Container, command: &[String], options: 
                 input.extend_from_slice(&piece);
             }
         }
-        let (pieces, ending) = Shell::new(&variables, &mut files, world.now()).run(command, input);
-        mounted::keep(world, container, &files);
+        let mut shell = Shell::new(&variables, &mut disk.files, world.now()).with(&reach);
+        let (pieces, ending) = shell.run(command, input);
+        mounted::keep(world, container, disk);
         tokio::select! {
             outcome = session::play(&mut exec, pieces, ending, options.tty) => outcome,
             () = closed.cancelled() => Outcome::Success,

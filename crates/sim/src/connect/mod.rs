@@ -6,6 +6,7 @@ mod exec;
 mod logs;
 mod metrics;
 mod mounted;
+mod network;
 mod node;
 mod portforward;
 mod session;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::container::Container;
-use crate::kubelet::{all_of, entries, environment, page_of};
+use crate::kubelet::{Mount, all_of, entries, environment, mounts, page_of};
 use crate::shell::Files;
 use crate::world::{Task, World};
 
@@ -14,28 +14,58 @@ pub async fn variables(world: &World, container: &Container) -> Vec<(String, Str
     all
 }
 
-/// The files of a container: those written before, or those it starts with.
-pub async fn files(world: &World, container: &Container) -> Files {
+/// What a container has of files, and what of it is on volumes.
+pub struct Disk {
+    /// The files somebody works with.
+    pub files: Files,
+    before: Files,
+    volumes: Vec<Mount>,
+}
+
+/// The files of a container: those written before, or those it starts with, and what is on its volumes.
+pub async fn files(world: &World, container: &Container) -> Disk {
     let key = (container.pod.head().uid.clone(), container.name.clone());
     let known = world.files.lock().get(&key).cloned();
-    if let Some(files) = known {
-        return files;
-    }
+    let filled = world.variables.fill(&container.tree);
+    let tree = filled.as_ref().unwrap_or(&container.tree);
+    let lists = ["containers", "initContainers", "ephemeralContainers"].into_iter();
+    let mut specs = lists.flat_map(|list| tree["spec"][list].as_array().into_iter().flatten());
+    let spec = specs.find(|spec| spec["name"] == container.name.as_str()).unwrap_or(&container.spec);
+    let mut files = match known {
+        Some(files) => files,
+        None => first(world, container, spec).await,
+    };
+    let volumes = mounts(tree, spec);
+    world.memory.load(&volumes, &mut files);
+    Disk { before: files.clone(), files, volumes }
+}
+
+/// The files a container starts with.
+async fn first(world: &World, container: &Container, spec: &Value) -> Files {
     let namespace = container.pod.head().namespace.to_string();
     let mut files = Files::of_container(container.pod.name(), &container.pod.ip);
-    if container.spec["securityContext"]["readOnlyRootFilesystem"] == true {
+    if spec["securityContext"]["readOnlyRootFilesystem"] == true {
         files.protect();
     }
-    if let Some((root, page)) = page_of(container.spec["image"].as_str().unwrap_or_default()) {
+    if let Some((root, page)) = page_of(spec["image"].as_str().unwrap_or_default()) {
         files.write(&format!("{root}{page}"), b"<html><body><h1>It works!</h1></body></html>\n", false);
     }
-    for mount in container.spec["volumeMounts"].as_array().into_iter().flatten() {
+    for mount in spec["volumeMounts"].as_array().into_iter().flatten() {
         let path = mount["mountPath"].as_str().unwrap_or_default();
-        files.make_directory(path);
         let volumes = container.tree["spec"]["volumes"].as_array().into_iter().flatten();
         let Some(volume) = volumes.into_iter().find(|volume| volume["name"] == mount["name"]) else { continue };
-        for (name, content) in mounted(world, &namespace, volume).await {
-            files.write(&format!("{path}/{name}"), &content, false);
+        let part = mount["subPath"].as_str().unwrap_or_default().trim_matches('/');
+        let found = mounted(world, &namespace, volume).await;
+        // A part may be a single file, which is then in the place of the directory.
+        match found.iter().find(|(name, _)| name == part) {
+            Some((_, content)) => files.write(path, content, false),
+            None => files.make_directory(path),
+        }
+        for (name, content) in &found {
+            let inner = if part.is_empty() { Some(name.as_str()) } else { name.strip_prefix(&format!("{part}/")) };
+            if let Some(inner) = inner {
+                files.write(&format!("{path}/{inner}"), content, false);
+            }
         }
     }
     files
@@ -62,10 +92,11 @@ async fn mounted(world: &World, namespace: &str, volume: &Value) -> Vec<(String,
     all
 }
 
-/// Keeps the files of a container.
-pub fn keep(world: &World, container: &Container, files: &Files) {
+/// Keeps the files of a container, and what is new on its volumes for all who share them.
+pub fn keep(world: &World, container: &Container, disk: Disk) {
     let key = (container.pod.head().uid.clone(), container.name.clone());
-    world.files.lock().insert(key, files.clone());
+    world.memory.store(&disk.volumes, &disk.before, &disk.files);
+    world.files.lock().insert(key, disk.files);
     // Probes may look at them.
     world.add(Task::Pod, container.pod.item.key());
 }

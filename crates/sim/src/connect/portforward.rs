@@ -24,7 +24,6 @@ pub fn serve(world: Arc<World>, mut visit: Visit) -> Result<Response<Body>, Stat
             pod.phase
         )));
     }
-    let ports = web::ports(&pod.item.tree());
     let (answer, upgraded) = match accept(&mut visit.request, Purpose::PortForward) {
         Ok(accepted) => accepted,
         Err(refusal) => return Ok(refusal.response().map(Body::from)),
@@ -44,7 +43,7 @@ pub fn serve(world: Arc<World>, mut visit: Visit) -> Result<Response<Body>, Stat
                 () = stop.cancelled() => None,
             };
             let Some(stream) = stream else { break };
-            let open = ports.is_empty() || ports.iter().any(|(_, port)| *port == stream.port);
+            let open = web::listens(&tree, stream.port, "TCP");
             let tree = tree.clone();
             tokio::spawn(async move {
                 if open {

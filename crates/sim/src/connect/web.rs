@@ -7,30 +7,52 @@ use serde_json::Value;
 
 use super::container;
 use crate::kind::Kind;
+use crate::kubelet::{agnhost_ports, agnhost_program};
 use crate::world::World;
 
-/// The page a simulated server shows: the name of its pod if that is its purpose, else who was asked for what.
+/// The page a simulated server shows: what its program is known to say, else who was asked for what.
 pub fn page(tree: &Value, port: &str, method: &str, path: &str) -> String {
     let text = |field: &str| tree["metadata"][field].as_str().unwrap_or_default();
     let (namespace, pod) = (text("namespace"), text("name"));
-    let containers = tree["spec"]["containers"].as_array().into_iter().flatten();
-    let mut words = containers.flat_map(|one| one["args"].as_array().into_iter().flatten());
-    if words.any(|word| word == "serve-hostname") {
-        return pod.to_owned();
+    let number: u16 = port.parse().unwrap_or_default();
+    let containers = || tree["spec"]["containers"].as_array().into_iter().flatten();
+    let listening = |one: &&Value| agnhost_ports(one).is_some_and(|list| list.iter().any(|(own, _)| *own == number));
+    let server = containers().find(listening).or_else(|| containers().next()).unwrap_or(&Value::Null);
+    let (plain, query) = path.split_once('?').unwrap_or((path, ""));
+    let plain = plain.trim_matches('/').to_lowercase();
+    match (agnhost_program(server).as_deref(), plain.as_str()) {
+        (Some("serve-hostname"), _) | (Some("netexec"), "hostname") => return pod.to_owned(),
+        (Some("netexec"), "healthz") => return "ok".to_owned(),
+        (Some("netexec"), "echo") => return query.strip_prefix("msg=").unwrap_or_default().to_owned(),
+        _ => {}
+    }
+    if plain == "data.json" && server["image"].as_str().unwrap_or_default().contains("nautilus") {
+        return "{\n\"image\": \"nautilus.jpg\"\n}".to_owned();
     }
     format!("Simulated container of pod {namespace}/{pod}, port {port}\n{method} {path}\n")
 }
 
-/// Ports the containers of a pod declare.
-pub fn ports(tree: &Value) -> Vec<(Option<String>, u16)> {
-    let containers =
-        ["containers", "initContainers"].iter().flat_map(|list| tree["spec"][*list].as_array().into_iter().flatten());
-    let all = containers.flat_map(|one| one["ports"].as_array().into_iter().flatten());
-    all.filter_map(|port| {
-        let number = u16::try_from(port["containerPort"].as_u64()?).ok()?;
-        Some((port["name"].as_str().map(ToOwned::to_owned), number))
+/// Whether a container of a pod listens on a port: where its program is known to, else where it declares,
+/// and without a declaration anywhere.
+pub fn listens(tree: &Value, port: u16, protocol: &str) -> bool {
+    let containers = tree["spec"]["containers"].as_array().into_iter().flatten();
+    containers.into_iter().any(|one| match agnhost_ports(one) {
+        Some(known) => known.contains(&(port, protocol)),
+        None => {
+            let declared = one["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let fits =
+                |own: &Value| own["containerPort"] == port && own["protocol"].as_str().unwrap_or("TCP") == protocol;
+            declared.is_empty() || declared.iter().any(fits)
+        }
     })
-    .collect()
+}
+
+/// The port of a pod behind one of its node.
+pub fn host_port(tree: &Value, port: u16) -> Option<u16> {
+    let containers = tree["spec"]["containers"].as_array().into_iter().flatten();
+    let mut all = containers.flat_map(|one| one["ports"].as_array().into_iter().flatten());
+    let found = all.find(|own| own["hostPort"] == port)?;
+    u16::try_from(found["containerPort"].as_u64()?).ok()
 }
 
 /// `pods/proxy`: a request passed to a pod; `name:port` names the port.
@@ -79,4 +101,40 @@ fn split(text: &str) -> (String, String) {
 fn answer(visit: &Visit, tree: &Value, port: &str) -> Response<Body> {
     let path = if visit.target.rest.is_empty() { "/" } else { &visit.target.rest };
     response(200, "text/plain", page(tree, port, visit.request.method().as_str(), path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pod(containers: Value) -> Value {
+        json!({"metadata": {"namespace": "d", "name": "p"}, "spec": {"containers": containers}})
+    }
+
+    #[test]
+    fn containers_listen_where_they_are_known_or_say_to() {
+        let test = json!({"image": "x/agnhost:2", "args": ["netexec", "--http-port=8090", "--udp-port=-1"]});
+        let declared = json!({"image": "web", "ports": [{"containerPort": 8080}]});
+        let table = [
+            (test.clone(), 8090, true),
+            (test, 80, false),
+            (declared.clone(), 8080, true),
+            (declared, 80, false),
+            (json!({"image": "web"}), 1234, true),
+        ];
+        for (container, port, expected) in table {
+            assert_eq!(listens(&pod(json!([container])), port, "TCP"), expected, "{container} {port}");
+        }
+    }
+
+    #[test]
+    fn known_programs_say_what_they_are_for() {
+        let test = pod(json!([{"image": "web"}, {"image": "x/agnhost:2", "args": ["netexec", "--http-port=8090"]}]));
+        assert_eq!(page(&test, "8090", "GET", "/hostname"), "p");
+        assert_eq!(page(&test, "8090", "GET", "/echo?msg=hi"), "hi");
+        assert!(page(&test, "80", "GET", "/hostname").contains("pod d/p, port 80"));
+        let picture = pod(json!([{"image": "x/nautilus:1.7"}]));
+        assert!(page(&picture, "80", "GET", "/data.json").contains("nautilus.jpg"));
+    }
 }

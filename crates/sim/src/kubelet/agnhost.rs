@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::program::Program;
+use super::program::{Program, words};
 
 /// What a container of the test image does; `None` for other images and for programs that do more.
 pub fn program(pod: &Value, container: &Value, words: &[String]) -> Option<Program> {
@@ -25,6 +25,37 @@ pub fn program(pod: &Value, container: &Value, words: &[String]) -> Option<Progr
         "etc-hosts" => Some(Program { end: Some((Duration::ZERO, 0)), lines: said(hosts(pod)), ..Program::default() }),
         _ => None,
     }
+}
+
+/// Which program of the test image a container runs; empty if it only waits. `None` for other images.
+pub fn subcommand(container: &Value) -> Option<String> {
+    if !container["image"].as_str().unwrap_or_default().contains("agnhost") {
+        return None;
+    }
+    let words = words(container);
+    Some(words.into_iter().find(|word| !word.starts_with('/')).unwrap_or_default())
+}
+
+/// Ports on which a container of the test image listens, with their protocols; `None` if they are not known.
+pub fn ports(container: &Value) -> Option<Vec<(u16, &'static str)>> {
+    let words = words(container);
+    let number = |name: &str, usual: i32| {
+        let joined = words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        let next = || words.iter().position(|word| word == name).and_then(|at| words.get(at + 1)).map(String::as_str);
+        joined.or_else(next).and_then(|text| text.parse().ok()).unwrap_or(usual)
+    };
+    let all = match subcommand(container)?.as_str() {
+        "netexec" => vec![(number("--http-port", 8080), "TCP"), (number("--udp-port", 8081), "UDP")],
+        "serve-hostname" => vec![(number("--port", 9376), "TCP")],
+        "test-webserver" => vec![(number("--port", 80), "TCP")],
+        "liveness" => vec![(8080, "TCP")],
+        "grpc-health-checking" => vec![(number("--port", 5000), "TCP"), (number("--http-port", 8080), "TCP")],
+        "guestbook" => vec![(number("--http-port", 80), "TCP")],
+        "" | "pause" => Vec::new(),
+        _ => return None,
+    };
+    // A port that is switched off is negative.
+    Some(all.into_iter().filter_map(|(port, protocol)| Some((u16::try_from(port).ok()?, protocol))).collect())
 }
 
 /// Lines of a server that is asked again and again.
@@ -62,9 +93,34 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn servers_listen_where_they_are_told() {
+        let table = [
+            (json!({"image": "nginx"}), None),
+            (json!({"image": "x/agnhost:2"}), Some(vec![])),
+            (json!({"image": "x/agnhost:2", "args": ["pause"]}), Some(vec![])),
+            (json!({"image": "x/agnhost:2", "args": ["webhook"]}), None),
+            (
+                json!({"image": "x/agnhost:2", "args": ["netexec", "--http-port", "8090", "--udp-port", "-1"]}),
+                Some(vec![(8090, "TCP")]),
+            ),
+            (
+                json!({"image": "x/agnhost:2", "args": ["netexec", "--http-port=80"]}),
+                Some(vec![(80, "TCP"), (8081, "UDP")]),
+            ),
+            (
+                json!({"image": "x/agnhost:2", "command": ["/agnhost", "grpc-health-checking"]}),
+                Some(vec![(5000, "TCP"), (8080, "TCP")]),
+            ),
+        ];
+        for (container, expected) in table {
+            assert_eq!(ports(&container), expected, "{container}");
+        }
+    }
+
+    #[test]
     fn the_test_image_says_what_it_is_asked_for() {
         let lines = |pod: Value, container: Value| {
-            let words = super::super::program::words(&container);
+            let words = words(&container);
             program(&pod, &container, &words)
                 .map(|program| program.lines.into_iter().map(|(_, line)| line).collect::<Vec<_>>())
         };

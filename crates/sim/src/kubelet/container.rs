@@ -14,6 +14,9 @@ use crate::time;
 const FIRST_PAUSE: u64 = 10;
 const LONGEST_PAUSE: u64 = 300;
 
+/// How a container ends that is killed.
+const KILLED: i32 = 137;
+
 /// Whether a container is started again when it ends.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub enum Restart {
@@ -62,6 +65,10 @@ pub struct Life<'a> {
     pub restart: Restart,
     /// Time from running to ready; never if absent.
     pub ready_after: Option<Duration>,
+    /// When a probe ends it, counted from its start, and which one.
+    pub dies_after: Option<(Duration, &'static str)>,
+    /// Why it cannot be made, if so.
+    pub fault: Option<String>,
     /// When it may start, if it may at all.
     pub start: Option<Timestamp>,
     /// Why it waits until then.
@@ -138,7 +145,7 @@ impl Life<'_> {
     ) -> bool {
         let state = status["state"].clone();
         if state.get("running").is_some() {
-            self.end(status, &state["running"]);
+            self.end(status, &state["running"], events);
             return true;
         }
         if state.get("terminated").is_some() {
@@ -164,7 +171,7 @@ impl Life<'_> {
             }
             return true;
         }
-        if !self.pulled(status, events) {
+        if !self.pulled(status, events) || !self.made(status, events) {
             return false;
         }
         if status["lastState"].get("terminated").is_some() {
@@ -200,6 +207,16 @@ impl Life<'_> {
         }
     }
 
+    /// Whether it can be made as it is described.
+    fn made(&self, status: &mut Value, events: &mut Vec<(&'static str, &'static str, String)>) -> bool {
+        let Some(why) = &self.fault else { return true };
+        if status["state"]["waiting"]["reason"] != "CreateContainerConfigError" {
+            events.push(("Warning", "Failed", format!("Error: {why}")));
+        }
+        status["state"] = json!({"waiting": {"reason": "CreateContainerConfigError", "message": why}});
+        false
+    }
+
     fn run(&self, status: &mut Value, now: Timestamp, events: &mut Vec<(&'static str, &'static str, String)>) {
         let image = self.spec["image"].as_str().unwrap_or_default();
         if let Pull::Done(id) = &self.pull {
@@ -215,8 +232,14 @@ impl Life<'_> {
         events.push(("Normal", "Started", format!("Container started: {}", self.name())));
     }
 
-    fn end(&self, status: &mut Value, running: &Value) {
+    fn end(&self, status: &mut Value, running: &Value, events: &mut Vec<(&'static str, &'static str, String)>) {
         let (length, exit) = self.end_of(status).unwrap_or_default();
+        if let Some((_, probe)) = self.dies_after.filter(|(at, _)| *at == length && exit == KILLED) {
+            let name = self.name();
+            events.push(("Warning", "Unhealthy", format!("{probe} probe failed: the container does not answer")));
+            let probe = probe.to_lowercase();
+            events.push(("Normal", "Killing", format!("Container {name} failed {probe} probe, will be restarted")));
+        }
         let begin = time::read(&running["startedAt"]).unwrap_or_default();
         let finish = later(begin, length).unwrap_or(begin);
         let message = self.program_of(status).message;
@@ -234,10 +257,11 @@ impl Life<'_> {
 
     /// When and how the present run ends.
     fn end_of(&self, status: &Value) -> Option<(Duration, i32)> {
-        match self.memory.and_then(|memory| memory.program(self.tree, self.spec, status)) {
+        let own = match self.memory.and_then(|memory| memory.program(self.tree, self.spec, status)) {
             Some(program) => program.end,
             None => self.program.end,
-        }
+        };
+        own.into_iter().chain(self.dies_after.map(|(at, _)| (at, KILLED))).min_by_key(|(at, _)| *at)
     }
 
     fn ready_at(&self, status: &Value) -> Option<Timestamp> {

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::program::{Program, environment, last_words, words};
+use super::subpath;
 use crate::shell::{self, Files};
 use crate::time;
 
@@ -25,10 +26,12 @@ struct State {
     volumes: HashMap<String, Files>,
 }
 
-/// Where a container sees a volume, and which one.
-struct Mount {
+/// Where a container sees a volume, which one, and which part of it.
+#[derive(Clone, Debug)]
+pub struct Mount {
     path: String,
     volume: String,
+    part: String,
 }
 
 impl Memory {
@@ -36,7 +39,8 @@ impl Memory {
     /// A run is carried out once, however often it is asked for.
     pub fn program(&self, pod: &Value, container: &Value, status: &Value) -> Option<Program> {
         let mounts = mounts(pod, container);
-        if mounts.is_empty() {
+        let words = words(container);
+        if !mounts.iter().any(|mount| words.iter().any(|word| word.contains(&mount.path))) {
             return None;
         }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -57,10 +61,20 @@ impl Memory {
         self.state.lock().runs.get(&(pod.to_owned(), container.to_owned(), number)).cloned().flatten()
     }
 
+    /// Puts what is on the volumes of a container into its files.
+    pub fn load(&self, mounts: &[Mount], files: &mut Files) {
+        self.state.lock().load(mounts, files);
+    }
+
+    /// Takes over what somebody changed on the volumes of a container.
+    pub fn store(&self, mounts: &[Mount], before: &Files, after: &Files) {
+        self.state.lock().store(mounts, before, after);
+    }
+
     /// Forgets a pod that is gone, and its own volumes.
     pub fn forget(&self, pod: &str) {
         let mut state = self.state.lock();
-        if !state.runs.is_empty() {
+        if !state.runs.is_empty() || !state.volumes.is_empty() {
             state.runs.retain(|(uid, _, _), _| uid != pod);
             let own = format!("{pod}/");
             state.volumes.retain(|volume, _| !volume.starts_with(&own));
@@ -74,43 +88,71 @@ impl State {
         if container["securityContext"]["readOnlyRootFilesystem"] == true {
             files.protect();
         }
-        for mount in mounts {
-            files.make_directory(&mount.path);
-            for (path, content) in self.volumes.get(&mount.volume).map(|own| own.below("/")).unwrap_or_default() {
-                if let Some(bytes) = content {
-                    files.write(&format!("{}{path}", mount.path), &bytes, false);
-                }
-            }
-        }
+        self.load(mounts, &mut files);
+        let before = files.clone();
         let run = shell::foresee(&words(container), &environment(pod, container), start, &mut files)?;
-        for mount in mounts {
-            let kept = self.volumes.entry(mount.volume.clone()).or_default();
-            *kept = Files::default();
-            for (path, content) in files.below(&mount.path) {
-                if let (Some(bytes), Some(below)) = (content, path.strip_prefix(&mount.path)) {
-                    kept.write(below, &bytes, false);
-                }
-            }
-        }
+        self.store(mounts, &before, &files);
         let message = last_words(container, &run, &files);
         Some(Program { end: run.end, lines: run.lines, round: run.round, message })
     }
+
+    fn load(&mut self, mounts: &[Mount], files: &mut Files) {
+        for mount in mounts {
+            files.remove(&mount.path);
+            files.make_directory(&mount.path);
+            // A part that is not there yet is made when it is asked for.
+            self.volumes.entry(mount.volume.clone()).or_default().make_directory(&mount.part);
+        }
+        for mount in mounts {
+            for (path, content) in
+                self.volumes.get(&mount.volume).map(|own| inside(own, &mount.part)).unwrap_or_default()
+            {
+                let path = format!("{}{path}", mount.path);
+                match content {
+                    Some(bytes) => files.write(&path, &bytes, false),
+                    None => files.make_directory(&path),
+                }
+            }
+        }
+    }
+
+    fn store(&mut self, mounts: &[Mount], before: &Files, after: &Files) {
+        for mount in mounts {
+            let (old, new) = (inside(before, &mount.path), inside(after, &mount.path));
+            let volume = self.volumes.entry(mount.volume.clone()).or_default();
+            for (path, _) in old.iter().filter(|(path, _)| !new.iter().any(|(other, _)| other == path)) {
+                volume.remove(&format!("{}{path}", mount.part));
+            }
+            for (path, content) in new.iter().filter(|one| !old.contains(one)) {
+                let path = format!("{}{path}", mount.part);
+                match content {
+                    Some(bytes) => volume.write(&path, bytes, false),
+                    None => volume.make_directory(&path),
+                }
+            }
+        }
+    }
 }
 
-/// Volumes a container's command line speaks of, if files on them can be written.
-fn mounts(pod: &Value, container: &Value) -> Vec<Mount> {
+/// What is in a directory, by path from there.
+fn inside(files: &Files, directory: &str) -> Vec<(String, Option<bytes::Bytes>)> {
+    let all = files.below(if directory.is_empty() { "/" } else { directory }).into_iter();
+    let short = all.filter_map(|(path, content)| Some((path.strip_prefix(directory)?.to_owned(), content)));
+    short.filter(|(path, _)| !path.is_empty()).collect()
+}
+
+/// The volumes of a container on which files can be written.
+pub fn mounts(pod: &Value, container: &Value) -> Vec<Mount> {
     let Some(list) = container["volumeMounts"].as_array().filter(|list| !list.is_empty()) else { return Vec::new() };
-    let words = words(container);
     let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
     let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
     let mut found = Vec::new();
     for mount in list {
         let path = mount["mountPath"].as_str().unwrap_or_default().trim_end_matches('/');
-        if path.is_empty() || !words.iter().any(|word| word.contains(path)) {
+        let mut volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+        let Some(volume) = volumes.find(|volume| volume["name"] == mount["name"]).filter(|_| !path.is_empty()) else {
             continue;
-        }
-        let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
-        let Some(volume) = volumes.into_iter().find(|volume| volume["name"] == mount["name"]) else { continue };
+        };
         let name = if volume["emptyDir"].is_object() {
             format!("{uid}/{}", mount["name"].as_str().unwrap_or_default())
         } else if let Some(place) = volume["hostPath"]["path"].as_str() {
@@ -118,7 +160,7 @@ fn mounts(pod: &Value, container: &Value) -> Vec<Mount> {
         } else {
             continue;
         };
-        found.push(Mount { path: path.to_owned(), volume: name });
+        found.push(Mount { path: path.to_owned(), volume: name, part: subpath::of(mount) });
     }
     found
 }
@@ -162,5 +204,28 @@ mod tests {
         memory.forget("a");
         assert_eq!(exit(&memory, &pod("b", host), 0), Some(0));
         assert_eq!(exit(&memory, &pod("c", json!({"configMap": {"name": "m"}})), 0), None, "nothing to write on");
+    }
+
+    #[test]
+    fn parts_of_a_volume_are_seen_in_both_places() {
+        let memory = Memory::default();
+        let own = pod("a", json!({"emptyDir": {}}));
+        let container = json!({"name": "c", "volumeMounts": [
+            {"name": "data", "mountPath": "/part", "subPath": "x/y"}, {"name": "data", "mountPath": "/whole"}]});
+        let mounts = mounts(&own, &container);
+        let mut files = Files::default();
+        memory.load(&mounts, &mut files);
+        assert!(files.is_directory("/whole/x/y"));
+        let before = files.clone();
+        files.write("/whole/x/y/log", b"hi", false);
+        memory.store(&mounts, &before, &files);
+        let mut again = Files::default();
+        memory.load(&mounts, &mut again);
+        assert_eq!(again.read("/part/log").as_deref(), Some(b"hi".as_slice()));
+        let before = again.clone();
+        again.remove("/part/log");
+        memory.store(&mounts, &before, &again);
+        memory.load(&mounts, &mut again);
+        assert_eq!(again.read("/whole/x/y/log"), None);
     }
 }

@@ -11,13 +11,15 @@ mod probe;
 mod program;
 mod stage;
 mod status;
+mod subpath;
 mod variables;
 mod wishes;
 
 use std::time::Duration;
 
 pub use address::Addresses;
-pub use memory::Memory;
+pub use agnhost::{ports as agnhost_ports, subcommand as agnhost_program};
+pub use memory::{Memory, Mount, mounts};
 pub use node::{ensure_nodes, is_simulated, ready_conditions};
 pub use probe::page_of;
 pub use program::{Program, environment, program_of};

@@ -8,11 +8,16 @@ use serde_json::{Value, json};
 use super::container::{Life, Now, Restart, terminated};
 use super::image::{Pull, pull};
 use super::memory::Memory;
+use super::probe;
 use super::program::program_of;
 use super::status::{conditions, phase};
+use super::subpath;
 use super::wishes::Wishes;
 use crate::condition;
 use crate::time;
+
+/// How long containers take to stop that do not say so. Deletions are noted to the second, so it is half a second at least.
+const STOP_TIME: Duration = Duration::from_millis(1500);
 
 /// What surrounds a pod.
 pub struct Around<'a> {
@@ -68,8 +73,8 @@ fn stop(pod: &Value, wishes: &Wishes, around: &Around<'_>) -> Step {
     let grace = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
     let asked = time::read(&meta["deletionTimestamp"]).map(|at| time::plus(at, -grace)).unwrap_or(around.now);
     let limit = Duration::from_secs(grace.unsigned_abs());
-    let due = asked.checked_add(wishes.stop_delay.min(limit)).unwrap_or(asked);
-    if due > around.now {
+    let due = asked.checked_add(wishes.stop_delay.unwrap_or(STOP_TIME).min(limit)).unwrap_or(asked);
+    if due > around.now && !is_finished(&pod["status"]) {
         return Step { again: Some(time::until(around.now, due)), ..Step::default() };
     }
     let held = meta["finalizers"].as_array().is_some_and(|list| !list.is_empty());
@@ -257,8 +262,8 @@ fn life<'a>(
     let meta = &pod["metadata"];
     let text = |field: &str| meta[field].as_str().unwrap_or_default();
     let image = container["image"].as_str().unwrap_or_default();
-    let probe = container["readinessProbe"]["initialDelaySeconds"].as_u64().unwrap_or_default();
-    let delay = wishes.ready_delay.unwrap_or(Duration::from_secs(probe));
+    let verdict = probe::judge(pod, container);
+    let ready = wishes.ready_delay.or(verdict.ready).filter(|_| !wishes.never_ready && !unready);
     let plain = Wishes::default();
     let wishes_here = if init { &plain } else { wishes };
     Life {
@@ -269,7 +274,9 @@ fn life<'a>(
         memory: around.memory.filter(|_| wishes_here.run_for.is_none() && !around.crashes),
         tree: pod,
         restart: restart.unwrap_or_else(|| Restart::of(pod["spec"]["restartPolicy"].as_str())),
-        ready_after: (init || !wishes.never_ready && !unready).then_some(if init { Duration::ZERO } else { delay }),
+        ready_after: if init { Some(Duration::ZERO) } else { ready },
+        dies_after: verdict.dies,
+        fault: subpath::fault(container),
         start,
         waiting,
     }

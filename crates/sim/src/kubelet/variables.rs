@@ -37,7 +37,9 @@ fn asks(container: &Value) -> bool {
     const SIGNS: [&str; 4] = ["$(", "env", "_SERVICE_", "_PORT"];
     let words = ["command", "args"].iter().flat_map(|field| container[*field].as_array().into_iter().flatten());
     let mut words = words.filter_map(Value::as_str);
+    let mut mounts = container["volumeMounts"].as_array().into_iter().flatten();
     container["envFrom"].is_array()
+        || mounts.any(|mount| mount["subPathExpr"].is_string())
         || words.any(|word| SIGNS.iter().any(|sign| word.contains(sign)))
         || container["env"].as_array().into_iter().flatten().any(|one| {
             one["value"].as_str().is_some_and(|value| value.contains('$'))
@@ -101,6 +103,11 @@ fn put(pod: &Value, container: &mut Value, variables: &[Variable]) {
     for field in ["command", "args"] {
         for word in container[field].as_array_mut().into_iter().flatten() {
             *word = expand(word.as_str().unwrap_or_default(), &variables).into();
+        }
+    }
+    for mount in container["volumeMounts"].as_array_mut().into_iter().flatten() {
+        if let Some(path) = mount["subPathExpr"].as_str().map(|path| expand(path, &variables)) {
+            mount["subPath"] = path.into();
         }
     }
 }

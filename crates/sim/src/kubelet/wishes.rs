@@ -8,7 +8,7 @@
 //! | `sim.atoll.io/exit-code` | how they end; 0 by default |
 //! | `sim.atoll.io/crash-loop` | `true`: they end with an error after a second, again and again |
 //! | `sim.atoll.io/never-ready` | `true`: they run but never become ready |
-//! | `sim.atoll.io/stop-delay` | time they take to stop, at most the grace period |
+//! | `sim.atoll.io/stop-delay` | time they take to stop, at most the grace period; about a second by default |
 //! | `sim.atoll.io/image-pull` | `fail`: their images do not exist |
 //! | `sim.atoll.io/log` | a line they log every ten seconds instead of the usual one |
 //! | `sim.atoll.io/cpu`, `sim.atoll.io/memory` | what they use, as quantities, for the metrics API |
@@ -33,7 +33,7 @@ pub struct Wishes {
     /// Never ready.
     pub never_ready: bool,
     /// Time they take to stop.
-    pub stop_delay: Duration,
+    pub stop_delay: Option<Duration>,
     /// Images do not exist.
     pub pull_fails: bool,
     /// A line they log.
@@ -56,7 +56,7 @@ impl Wishes {
             run_for: time("run-for"),
             exit_code: text("exit-code").and_then(|code| code.parse().ok()),
             never_ready: yes("never-ready"),
-            stop_delay: time("stop-delay").unwrap_or_default(),
+            stop_delay: time("stop-delay"),
             pull_fails: text("image-pull") == Some("fail"),
             log: text("log").map(ToOwned::to_owned),
             cpu: text("cpu").map(ToOwned::to_owned),

@@ -4,6 +4,7 @@
 mod commands;
 mod expand;
 mod files;
+mod network;
 mod parse;
 mod tar;
 mod text;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub use files::Files;
+pub use network::{Answer, Network, Refusal};
 use parse::{Node, Redirect};
 
 /// Where output goes.
@@ -86,6 +88,11 @@ pub struct Shell<'a> {
     exported: Vec<String>,
     /// Whether a command that is not there ends the run instead of failing.
     strict: bool,
+    /// Nothing it waits for beyond this moment comes about.
+    limit: Option<Duration>,
+    /// Moments up to which it waited.
+    waits: Vec<Duration>,
+    network: Option<&'a dyn Network>,
 }
 
 impl<'a> Shell<'a> {
@@ -104,7 +111,15 @@ impl<'a> Shell<'a> {
             status: 0,
             steps: 0,
             strict: false,
+            limit: None,
+            waits: Vec::new(),
+            network: None,
         }
+    }
+
+    /// The same shell with others it can ask.
+    pub fn with(self, network: &'a dyn Network) -> Self {
+        Self { network: Some(network), ..self }
     }
 
     /// Runs a command with its arguments, as a container or exec would.
@@ -393,6 +408,28 @@ pub fn foresee(words: &[String], variables: &[(String, String)], start: Timestam
         Ending::Unknown(_) => return None,
     }
     Some(run)
+}
+
+/// Moments up to which a command line waits; nothing changes in between. Empty if that cannot be known.
+pub fn waits(words: &[String], variables: &[(String, String)], start: Timestamp) -> Vec<Duration> {
+    let mut files = Files::default();
+    let mut shell = Shell::new(variables, &mut files, start);
+    shell.strict = true;
+    match shell.run(words, Vec::new()).1 {
+        Ending::Unknown(_) => Vec::new(),
+        _ => shell.waits,
+    }
+}
+
+/// The files a command line leaves until a moment of its run; `None` if that cannot be known.
+pub fn files_at(words: &[String], variables: &[(String, String)], start: Timestamp, moment: Duration) -> Option<Files> {
+    let mut files = Files::default();
+    let mut shell = Shell::new(variables, &mut files, start);
+    (shell.strict, shell.limit) = (true, Some(moment));
+    match shell.run(words, Vec::new()).1 {
+        Ending::Unknown(_) => None,
+        _ => Some(files),
+    }
 }
 
 fn lines(pieces: &[Piece]) -> Vec<(Duration, String)> {
