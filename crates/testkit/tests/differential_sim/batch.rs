@@ -55,10 +55,9 @@ pub async fn job(side: Side) -> Vec<String> {
     let waits = side.until(&gvr, "later", |object| condition(object, "Suspended").is_some()).await;
     seen.push(format!("suspended: {}", status(&waits)));
     side.merge(&gvr, "later", json!({"spec": {"suspend": false}})).await;
-    seen.push(format!("resumed: {}", status(&side.until(&gvr, "later", complete).await)));
-    seen.extend(
-        said.lines(&["JobResumed\", \"SuccessCriteriaMet\" \"True\" \"CompletionsReached\", \"Complete\""]).await,
-    );
+    let resumed = side.until(&gvr, "later", complete).await;
+    seen.push(format!("resumed: {}", status(&resumed)));
+    seen.extend(said.steps(&resumed).await);
     seen.extend(events.lines(&["events of Job later: Normal Completed"]).await);
     seen
 }
@@ -80,13 +79,21 @@ pub async fn cron(side: Side) -> Vec<String> {
     let after = side.until(&gvr, "tick", |object| object["status"].get("lastSuccessfulTime").is_some()).await;
     side.merge(&gvr, "tick", json!({"spec": {"suspend": true}})).await;
     seen.push(format!("after: {}", status(&after)));
-    for job in side.list(&jobs()).await {
-        let owner = &job["metadata"]["ownerReferences"][0];
-        seen.push(format!(
-            "job: {} {} {} {}",
-            job["metadata"]["labels"], owner["kind"], owner["name"], owner["controller"]
-        ));
+    // Whether the next minute comes before the suspension depends on when this one began.
+    let first = side.list(&jobs()).await.into_iter().next().unwrap_or_default();
+    let owner = &first["metadata"]["ownerReferences"][0];
+    seen.push(format!(
+        "job: {} {} {} {}",
+        first["metadata"]["labels"], owner["kind"], owner["name"], owner["controller"]
+    ));
+    for line in events.lines(&["SawCompletedJob"]).await {
+        let mut told: Vec<&str> = Vec::new();
+        for one in line.split(" → ").map(|one| one.trim_start_matches("events of CronJob: ")) {
+            if !told.contains(&one) {
+                told.push(one);
+            }
+        }
+        seen.push(format!("events of CronJob: {}", told.join(" → ")));
     }
-    seen.extend(events.lines(&["SawCompletedJob"]).await);
     seen
 }

@@ -101,7 +101,7 @@ pub async fn story(side: Side) -> Vec<String> {
     side.merge(&gvr, "web", json!({"spec": {"replicas": 0}})).await;
     let empty = side.until(&gvr, "web", done).await;
     seen.push(plain(&format!("empty: {}", status(&empty))));
-    seen.extend(said.lines(&[]).await);
+    seen.extend(said.steps(&empty).await);
     seen.extend(told.lines(&["from 3 to 0"]).await);
     seen
 }

@@ -2,9 +2,9 @@
 //! simulated one: what an observer sees, in the order in which it is seen, must be the same.
 //!
 //! A story acts, waits and writes down what can be observed; names that are drawn and moments are
-//! replaced by what they are. Counters in between are not compared, as they depend on who is faster. On a busy
-//! machine the real controllers do not do the same twice (a pod is made once more than needed); so stories that
-//! differ are told again, and fail only when they never agree.
+//! replaced by what they are. Counters in between are not compared, as they depend on who is faster, and a state that
+//! lasts only until somebody looks may be missing on one side. On a busy machine the real controllers do not do the
+//! same twice; so stories that still differ are told again, and fail only when they never agree.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod batch;
@@ -50,7 +50,7 @@ fn a_simulated_cluster_shows_what_a_real_one_shows() {
         let known = std::mem::take(&mut open);
         for ((story, theirs), (_, mine)) in theirs.iter().zip(&mine) {
             println!("{story}: {} observations", theirs.len());
-            if theirs != mine && (round == 1 || known.contains_key(story)) {
+            if !same(theirs, mine) && (round == 1 || known.contains_key(story)) {
                 open.insert(story, difference(story, theirs, mine));
             }
         }
@@ -61,9 +61,14 @@ fn a_simulated_cluster_shows_what_a_real_one_shows() {
     panic!("{}", open.into_values().collect::<Vec<_>>().join("\n"));
 }
 
+fn same(theirs: &[String], mine: &[String]) -> bool {
+    theirs.len() == mine.len() && theirs.iter().zip(mine).all(|(one, other)| side::agree(one, other))
+}
+
 fn difference(story: &str, theirs: &[String], mine: &[String]) -> String {
     let marked = |lines: &[String], other: &[String]| -> String {
-        let mark = |line: &String| if other.contains(line) { format!("    {line}\n") } else { format!("  ! {line}\n") };
+        let known = |line: &String| other.iter().any(|one| side::agree(one, line));
+        let mark = |line: &String| if known(line) { format!("    {line}\n") } else { format!("  ! {line}\n") };
         lines.iter().map(mark).collect()
     };
     format!("{story}\n  real:\n{}  simulated:\n{}", marked(theirs, mine), marked(mine, theirs))

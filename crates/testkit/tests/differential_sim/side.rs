@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(100);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// How long the last of a record may come after what it tells of.
-const SETTLE: Duration = Duration::from_secs(20);
+const SETTLE: Duration = Duration::from_secs(60);
 
 /// A cluster and the namespace of a story.
 #[derive(Clone)]
@@ -26,26 +26,48 @@ pub struct Side {
 
 /// What was seen of a resource since a record began: one list for each subject.
 pub struct Record {
-    seen: Arc<Mutex<BTreeMap<String, Vec<String>>>>,
+    seen: Arc<Mutex<Seen>>,
     more: Arc<Notify>,
     task: tokio::task::JoinHandle<()>,
 }
+
+#[derive(Default)]
+struct Seen {
+    lists: BTreeMap<String, Vec<String>>,
+    revision: u64,
+}
+
+/// Between a subject and steps of which a slow observer may miss some.
+const MISSABLE: &str = " ~ ";
 
 impl Record {
     /// All that was seen, one line for each subject, once every one of `last` was. What never comes is
     /// missing in the lines, so that the comparison tells it.
     pub async fn lines(self, last: &[&str]) -> Vec<String> {
-        let seen = || {
-            let seen = self.seen.lock().unwrap();
+        self.settle(|seen| {
             let has = |words: &str| {
-                seen.iter().any(|(subject, list)| list.iter().any(|line| format!("{subject}: {line}").contains(words)))
+                let mut all =
+                    seen.lists.iter().flat_map(|(subject, list)| list.iter().map(move |line| (subject, line)));
+                all.any(|(subject, line)| format!("{subject}: {line}").contains(words))
             };
             last.iter().all(|words| has(words))
-        };
+        })
+        .await;
+        self.written(": ")
+    }
+
+    /// The same up to a state of an object that was waited for; states in between are those that somebody wrote down.
+    pub async fn steps(self, up_to: &Value) -> Vec<String> {
+        let revision = revision(up_to);
+        self.settle(|seen| seen.revision >= revision).await;
+        self.written(MISSABLE)
+    }
+
+    async fn settle(&self, enough: impl Fn(&Seen) -> bool) {
         let wait = async {
             loop {
                 let more = self.more.notified();
-                if seen() {
+                if enough(&self.seen.lock().unwrap()) {
                     return;
                 }
                 more.await;
@@ -53,8 +75,44 @@ impl Record {
         };
         let _ = tokio::time::timeout(SETTLE, wait).await;
         self.task.abort();
+    }
+
+    fn written(&self, between: &str) -> Vec<String> {
         let seen = self.seen.lock().unwrap();
-        seen.iter().map(|(subject, list)| format!("{subject}: {}", list.join(" → "))).collect()
+        seen.lists.iter().map(|(subject, list)| format!("{subject}{between}{}", list.join(" → "))).collect()
+    }
+}
+
+fn revision(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Whether two lines say the same. Steps need only end the same way, and go through the same in the same order; a
+/// controller that is late writes fewer of them down.
+pub fn agree(one: &str, other: &str) -> bool {
+    let (Some((subject, steps)), Some((same, others))) = (one.split_once(MISSABLE), other.split_once(MISSABLE)) else {
+        return one == other;
+    };
+    let (steps, others): (Vec<&str>, Vec<&str>) = (steps.split(" → ").collect(), others.split(" → ").collect());
+    let (short, long) = if steps.len() < others.len() { (steps, others) } else { (others, steps) };
+    let mut rest = long.iter();
+    subject == same && short.last() == long.last() && short.iter().all(|step| rest.any(|one| one == step))
+}
+
+#[test]
+fn steps_may_be_missed_but_not_mixed_up() {
+    let table = [
+        ("a: x → y", "a: x → y", true),
+        ("a: x → y", "a: y", false),
+        ("a ~ x → y → z", "a ~ x → z", true),
+        ("a ~ x → z", "a ~ x → y → z", true),
+        ("a ~ x → y", "a ~ x → z", false),
+        ("a ~ x → y → z", "a ~ y → x → z", false),
+        ("a ~ x → y → x", "a ~ x", true),
+        ("a ~ x", "b ~ x", false),
+    ];
+    for (one, other, expected) in table {
+        assert_eq!(agree(one, other), expected, "{one} | {other}");
     }
 }
 
@@ -170,7 +228,7 @@ impl Side {
     /// Writes down what happens to a resource: `project` turns an object into its subject and what is
     /// seen of it; the same again is left out.
     pub async fn record(&self, gvr: &Gvr, project: fn(&Value, bool) -> Vec<(String, String)>) -> Record {
-        let seen: Arc<Mutex<BTreeMap<String, Vec<String>>>> = Arc::default();
+        let seen: Arc<Mutex<Seen>> = Arc::default();
         let mut watch = self.api.watch(gvr, Some(&self.namespace), "", "").await.unwrap();
         let more: Arc<Notify> = Arc::default();
         let (into, told) = (seen.clone(), more.clone());
@@ -183,12 +241,15 @@ impl Side {
                     _ => continue,
                 };
                 let uid = object["metadata"]["uid"].to_string();
+                let mut seen = into.lock().unwrap();
+                seen.revision = revision(&object);
                 for (subject, line) in project(&object, gone) {
                     if last.insert((uid.clone(), subject.clone()), line.clone()).as_ref() != Some(&line) {
-                        into.lock().unwrap().entry(subject).or_default().push(plain(&line));
-                        told.notify_one();
+                        seen.lists.entry(subject).or_default().push(plain(&line));
                     }
                 }
+                drop(seen);
+                told.notify_one();
             }
         });
         Record { seen, more, task }

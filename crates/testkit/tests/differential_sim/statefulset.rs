@@ -9,9 +9,29 @@ fn sets() -> Gvr {
     Gvr::new("apps", "v1", "statefulsets")
 }
 
+/// In which order pods of an image come and go. A controller that is late makes one of the old image once more, so that
+/// only the first time one comes and the last time it goes count.
+fn order(lines: Vec<String>) -> Vec<String> {
+    let tidy = |line: String| {
+        let (subject, names) = line.split_once(": ").expect("a subject");
+        let mut names: Vec<&str> = names.split(" → ").collect();
+        let mut seen = std::collections::HashSet::new();
+        if subject.starts_with("gone") {
+            names.reverse();
+            names.retain(|name| seen.insert(*name));
+            names.reverse();
+        } else {
+            names.retain(|name| seen.insert(*name));
+        }
+        format!("{subject}: {}", names.join(" → "))
+    };
+    lines.into_iter().map(tidy).collect()
+}
+
 fn comings(pod: &Value, gone: bool) -> Vec<(String, String)> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-    vec![("pods".to_owned(), format!("{} {name}", if gone { "gone" } else { "there" }))]
+    let image = pod["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+    vec![(format!("{} with {image}", if gone { "gone" } else { "there" }), name.to_owned())]
 }
 
 fn told(event: &Value, gone: bool) -> Vec<(String, String)> {
@@ -24,13 +44,13 @@ fn done(object: &Value) -> bool {
     let held = object["spec"]["updateStrategy"]["rollingUpdate"]["partition"].as_i64().unwrap_or_default();
     count("observedGeneration") == object["metadata"]["generation"].as_i64().unwrap_or_default()
         && ["replicas", "readyReplicas", "availableReplicas"].iter().all(|field| count(field) == wanted)
-        && (held > 0 && count("updatedReplicas") == wanted - held
+        && (held > 0 && count("updatedReplicas") == wanted - held && count("currentReplicas") == held
             || object["status"]["currentRevision"] == object["status"]["updateRevision"])
 }
 
 pub async fn story(side: Side) -> Vec<String> {
     let gvr = sets();
-    let order = side.record(&pods(), comings).await;
+    let pods_seen = side.record(&pods(), comings).await;
     let events = side.record(&events(), told).await;
     let image = |name: &str| json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": name}]}}}});
     let mut seen = Vec::new();
@@ -65,7 +85,7 @@ pub async fn story(side: Side) -> Vec<String> {
     let mut numbers: Vec<String> = revisions.iter().map(|one| one["revision"].to_string()).collect();
     numbers.sort();
     seen.push(format!("revisions: {}", numbers.join(" ")));
-    seen.extend(order.lines(&["gone db-1"]).await);
+    seen.extend(order(pods_seen.lines(&["gone with a:3: db-1"]).await));
     seen.extend(events.lines(&["Delete Pod db-1"]).await);
     seen
 }
