@@ -8,11 +8,13 @@ use anyhow::{Context as _, bail};
 
 use crate::{layers, tests};
 
-/// Checks that need no test: formatting, layers, lints.
+/// Checks that need no test: formatting, layers, lints, licences.
 pub fn check() -> anyhow::Result<()> {
     formatting()?;
     layers::check()?;
-    run("lints", Command::new("cargo").args(["clippy", "--workspace", "--all-targets", "--quiet"]))
+    run("lints", Command::new("cargo").args(["clippy", "--workspace", "--all-targets", "--quiet"]))?;
+    let deny = run("licences", Command::new("cargo").args(["deny", "check", "licenses", "bans", "sources"]));
+    deny.context("`cargo install --locked cargo-deny` brings what checks licences")
 }
 
 /// Builds the programs tests compare with; idempotent and cached outside the checkout.
@@ -20,7 +22,8 @@ pub fn peers(names: &[&str]) -> anyhow::Result<()> {
     run("peers", Command::new("tests/peers/build").args(names))
 }
 
-/// What CI does: formatting, layers, programs to compare with, and every test of the workspace.
+/// What CI does: formatting, layers, programs to compare with, every test of the workspace, and the console in a
+/// browser.
 pub fn all() -> anyhow::Result<()> {
     formatting()?;
     layers::check()?;
@@ -28,7 +31,16 @@ pub fn all() -> anyhow::Result<()> {
     let programs = thread::spawn(|| peers(&["--tests"]));
     let built = tests::build();
     programs.join().expect("building programs does not panic")?;
-    tests::run(built?)
+    let tested = tests::run(built?);
+    let shown = browser();
+    tested.and(shown)
+}
+
+/// The browser tests of the console, against the program that the tests were built with. Where there is no browser they
+/// say that they are skipped.
+fn browser() -> anyhow::Result<()> {
+    let mut command = Command::new("console/e2e/run");
+    run("browser tests", command.env("ATOLL", "target/debug/atoll").env("ATOLL_E2E_EMBEDDED", "1"))
 }
 
 fn formatting() -> anyhow::Result<()> {

@@ -27,7 +27,7 @@ enum Task {
     },
     /// Everything CI does: formatting, layers, peers, tests.
     Ci,
-    /// Formatting, layers and lints.
+    /// Formatting, layers, lints and licences.
     Check,
     /// Checks that crates use only their own layer and those above.
     Layers,

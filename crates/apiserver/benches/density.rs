@@ -84,9 +84,7 @@ impl Bench {
                 }
             }
         }
-        while self.background.waiting() > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        self.background.rest().await;
     }
 
     async fn call(&self, who: &Identity, method: &str, path: &str, body: Value) -> (u16, String) {

@@ -5,7 +5,6 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use atoll_apiserver::{ApiService, Identity, Limits};
 use atoll_background::Background;
@@ -216,13 +215,13 @@ async fn series(hub: &TestHub) -> BTreeSet<String> {
 async fn settled(hub: &TestHub, background: &Background) {
     for instance in hub.hub.instances() {
         let key = "configmaps./kube-node-lease/kube-root-ca.crt";
+        let mut changes = hub.hub.engine().feed();
         while hub.hub.read(&instance, key).await.unwrap().is_none() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            // One that comes too late has missed changes, which is also a reason to look again.
+            let _ = changes.recv().await;
         }
     }
-    while background.waiting() > 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    background.rest().await;
 }
 
 /// What users do in an instance, to built-in kinds, kinds of their own and kinds that do not exist.

@@ -62,6 +62,11 @@ impl Background {
         self.queue.len()
     }
 
+    /// Waits until nothing is to be done, now or later.
+    pub async fn rest(&self) {
+        self.queue.rest().await;
+    }
+
     async fn follow(&self) {
         // Up to where each instance was looked at.
         let mut seen = HashMap::new();

@@ -32,11 +32,12 @@ struct State<K> {
 pub struct Queue<K> {
     state: Arc<Mutex<State<K>>>,
     wake: Arc<Notify>,
+    rest: Arc<Notify>,
 }
 
 impl<K> Clone for Queue<K> {
     fn clone(&self) -> Self {
-        Self { state: self.state.clone(), wake: self.wake.clone() }
+        Self { state: self.state.clone(), wake: self.wake.clone(), rest: self.rest.clone() }
     }
 }
 
@@ -51,7 +52,7 @@ impl<K: Clone + Eq + Hash> Default for Queue<K> {
             failures: HashMap::new(),
             counter: 0,
         };
-        Self { state: Arc::new(Mutex::new(state)), wake: Arc::new(Notify::new()) }
+        Self { state: Arc::new(Mutex::new(state)), wake: Arc::default(), rest: Arc::default() }
     }
 }
 
@@ -70,6 +71,9 @@ impl<K: Clone + Eq + Hash> Drop for Ticket<K> {
             state.ready.insert(place, self.key.clone());
             drop(state);
             self.queue.wake.notify_one();
+        } else if state.is_at_rest() {
+            drop(state);
+            self.queue.rest.notify_waiters();
         }
     }
 }
@@ -155,6 +159,17 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.len() == 0
     }
 
+    /// Waits until nothing waits, is delayed or is worked on.
+    pub async fn rest(&self) {
+        loop {
+            let notified = self.rest.notified();
+            if self.state.lock().is_at_rest() {
+                return;
+            }
+            notified.await;
+        }
+    }
+
     /// The next key to work on.
     pub async fn next(&self) -> Ticket<K> {
         loop {
@@ -184,6 +199,10 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 }
 
 impl<K: Clone + Eq + Hash> State<K> {
+    fn is_at_rest(&self) -> bool {
+        self.dirty.is_empty() && self.later.is_empty() && self.running.is_empty()
+    }
+
     fn promote(&mut self, now: Instant) {
         while let Some(entry) = self.later.first_entry() {
             if entry.key().0 > now {

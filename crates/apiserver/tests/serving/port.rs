@@ -48,16 +48,6 @@ impl Port {
         Self { authority: authority.serving.cert_pem(), hub, address, stop, serving }
     }
 
-    /// Waits until so many requests are being served.
-    pub async fn began(&self, requests: usize) {
-        let begun = async {
-            while crate::metrics::value(&self.hub, "apiserver_current_inflight_requests").await != requests as f64 {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(std::time::Duration::from_secs(60), begun).await.unwrap();
-    }
-
     async fn handshake(&self, name: &str, protocol: &str) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
         let mut tls = atoll_pki::client_config(&CaBundle::from_pem(&self.authority).unwrap(), None).unwrap();
         tls.alpn_protocols = vec![protocol.into()];

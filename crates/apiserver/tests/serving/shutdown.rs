@@ -31,9 +31,15 @@ async fn a_stopped_server_ends_watches_cleanly_and_answers_what_it_had_begun() {
     let rest = futures::StreamExt::map(rest, |piece| Ok(Frame::data(Bytes::from(piece))));
     pieces.start_send("{\"metadata\":").unwrap();
     let mut writing = port.connect("localhost").await;
-    let slow = request("POST", MAPS).body(BodyExt::boxed(StreamBody::new(rest))).unwrap();
+    let slow = request("POST", MAPS).header("expect", "100-continue");
+    let mut slow = slow.body(BodyExt::boxed(StreamBody::new(rest))).unwrap();
+    // The server says "100 Continue" when it begins to read the body.
+    let (begins, begun) = tokio::sync::watch::channel(false);
+    hyper::ext::on_informational(&mut slow, move |_| {
+        let _ = begins.send(true);
+    });
     let slow = tokio::spawn(async move { writing.send_request(slow).await });
-    port.began(1).await;
+    begun.clone().wait_for(|begun| *begun).await.unwrap();
 
     port.stop.cancel();
     port.hub.hub.shutdown.cancel();
