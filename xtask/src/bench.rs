@@ -4,19 +4,24 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-/// Name, and what is run for it.
+/// Name, and what is run for it, one after the other.
 const BENCHES: [(&str, &[&str]); 8] = [
-    ("apiserver", &["run", "--release", "--package", "atoll-load", "--", "apiserver"]),
-    ("store", &["bench", "--package", "atoll-store", "--bench", "engines"]),
-    ("placement", &["bench", "--package", "atoll-placement", "--bench", "decide"]),
-    ("density", &["bench", "--package", "atoll-apiserver", "--bench", "density"]),
-    ("sim", &["run", "--release", "--package", "atoll-sim", "--example", "scale", "--", "10", "100", "10000"]),
+    ("apiserver", &["run --release --package atoll-load -- apiserver"]),
+    ("store", &["bench --package atoll-store --bench engines"]),
+    ("placement", &["bench --package atoll-placement --bench decide"]),
+    ("density", &["bench --package atoll-apiserver --bench density"]),
     (
-        "fleet",
-        &["bench", "--package", "atoll-fleet", "--bench", "spread", "--", "demo", "--atoll", "target/release/atoll"],
+        "sim",
+        &[
+            "run --release --package atoll-sim --example scale -- 10 100 10000",
+            "run --release --package atoll-sim --example scale -- 100 50 0",
+            "run --release --package atoll-testkit --example demo -- target/release/atoll 3",
+            "run --release --package atoll-testkit --example kwok -- 1000 100",
+        ],
     ),
-    ("vnode", &["bench", "--package", "atoll-vnode", "--bench", "lease"]),
-    ("index", &["bench", "--package", "atoll-index", "--bench", "load"]),
+    ("fleet", &["bench --package atoll-fleet --bench spread -- demo --atoll target/release/atoll"]),
+    ("vnode", &["bench --package atoll-vnode --bench lease"]),
+    ("index", &["bench --package atoll-index --bench load"]),
 ];
 
 /// Runs the named benchmarks, or all, one after the other.
@@ -27,10 +32,12 @@ pub fn run(names: &[String]) -> anyhow::Result<()> {
     }
     // The binary first: some of them start it.
     cargo(&["build", "--release", "--package", "atoll"])?;
-    for (name, arguments) in BENCHES {
+    for (name, commands) in BENCHES {
         if names.is_empty() || names.iter().any(|wanted| wanted == name) {
-            println!("── {name}");
-            cargo(arguments)?;
+            for command in commands {
+                println!("── {name}: cargo {command}");
+                cargo(&command.split(' ').collect::<Vec<_>>())?;
+            }
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod layers;
+mod record;
 mod tables;
 mod tests;
 
@@ -33,6 +34,18 @@ enum Task {
     Layers,
     /// Builds the programs Atoll is compared with.
     Peers,
+    /// Runs the demonstration with a built program and draws what the terminal showed.
+    Record {
+        /// The program, built for release.
+        #[arg(long, default_value = "target/release/atoll")]
+        program: PathBuf,
+        /// kubectl.
+        #[arg(long)]
+        kubectl: PathBuf,
+        /// Where the picture goes.
+        #[arg(long, default_value = "docs/images/demo.svg")]
+        to: PathBuf,
+    },
     /// Writes the table of built-in kinds from a description of a real API server.
     Tables {
         /// Directory with discovery/, openapi-v3/ and protobuf-fields.json.
@@ -54,6 +67,7 @@ fn main() -> anyhow::Result<()> {
         Task::Check => ci::check(),
         Task::Layers => layers::check(),
         Task::Peers => ci::peers(&[]),
+        Task::Record { program, kubectl, to } => record::run(&program, &kubectl, &to),
         Task::Tables { from, fields, to } => tables::write(&from, &fields, &to),
     }
 }
