@@ -4,8 +4,8 @@
 mod demo;
 
 use std::collections::HashSet;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::path::Path;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use atoll_testkit::peers::{self, Ran};
@@ -79,11 +79,7 @@ fn files_and_ports(demo: &Demo, pod: &str) {
     assert_eq!(std::fs::read_to_string(&back).unwrap(), "some\ntext\n");
     let mut forward = Followed::start(demo, &["port-forward", pod, ":80"]);
     let line = forward.line();
-    let address = line.strip_prefix("Forwarding from ").and_then(|rest| rest.split(" ->").next());
-    let mut stream = std::net::TcpStream::connect(address.unwrap_or_else(|| panic!("{line}"))).unwrap();
-    stream.write_all(b"GET /hello HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let answer = peers::through_forward(&line);
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
 
     let mut shell = deployment("shell", 1)["spec"]["template"].clone();
@@ -251,44 +247,79 @@ fn ask(arguments: &[&str]) -> u16 {
     peers::run(&mut command).stdout.trim().parse().unwrap_or_default()
 }
 
+/// An instance that leases nodes of the demonstration's members.
+struct Lessee<'a> {
+    demo: &'a Demo,
+    kubeconfig: PathBuf,
+}
+
+impl<'a> Lessee<'a> {
+    fn new(demo: &'a Demo) -> Self {
+        atoll(demo, &["instance", "create", "lessee"]).ok();
+        let kubeconfig = demo.directory().join("lessee.kubeconfig");
+        std::fs::write(&kubeconfig, atoll(demo, &["instance", "kubeconfig", "lessee"]).ok()).unwrap();
+        let policy = json!({"apiVersion": "cloud.tencent.com/v1beta1", "kind": "ResourceLeasingPolicy", "metadata": {"name": "m1"}, "spec": {"cluster": "m1"}});
+        demo.apply("member1", &policy);
+        Self { demo, kubeconfig }
+    }
+
+    /// kubectl in the instance.
+    fn kubectl(&self, arguments: &[&str]) -> String {
+        self.kubectl_with(&self.kubeconfig, arguments)
+    }
+
+    fn kubectl_with(&self, kubeconfig: &Path, arguments: &[&str]) -> String {
+        let mut command = Command::new(peers::find("kubectl").unwrap());
+        peers::run(command.env("KUBECONFIG", kubeconfig).args(arguments)).ok()
+    }
+
+    /// Binds member1 as `m1` and waits until that is ready.
+    fn bind(&self) {
+        let worker = self.demo.kubeconfig();
+        let own = self.kubeconfig.to_str().unwrap();
+        let bind = ["lease", "bind", "m1", "--kubeconfig", own, "--worker-kubeconfig", worker.to_str().unwrap()];
+        let bind = [&bind[..], &["--worker-context", "member1", "--mount-namespace", "for-lessee"]].concat();
+        let bound = atoll(self.demo, &bind).ok();
+        assert!(bound.contains("clusterbinding/m1 is ready"), "{bound}");
+    }
+
+    fn unbind(&self) {
+        let own = self.kubeconfig.to_str().unwrap();
+        let unbound = atoll(self.demo, &["lease", "unbind", "m1", "--kubeconfig", own, "--timeout", "60"]).ok();
+        assert!(unbound.contains("clusterbinding/m1 unbound"), "{unbound}");
+        assert_eq!(self.demo.list("member1", "for-lessee", "pods"), Vec::<Value>::new());
+    }
+
+    /// Has a pod run on a leased node.
+    fn run_pod(&self) {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"nodeName": "vnode-m1-member1-node-1",
+            "containers": [{"name": "c", "image": "nginx"}]}});
+        let file = self.demo.directory().join("pod.json");
+        std::fs::write(&file, pod.to_string()).unwrap();
+        self.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+        self.kubectl(&["wait", "--for=jsonpath={.status.phase}=Running", "pod/web", "--timeout=60s"]);
+        assert_eq!(self.demo.list("member1", "for-lessee", "pods").len(), 1);
+    }
+
+    /// A kubeconfig of the instance with a token of a ServiceAccount.
+    fn account(&self, name: &str) -> PathBuf {
+        let token = self.kubectl(&["create", "token", name, "--namespace=kubeocean-system"]);
+        let account = self.demo.directory().join(name);
+        std::fs::copy(&self.kubeconfig, &account).unwrap();
+        self.kubectl_with(&account, &["config", "set-credentials", "account", &format!("--token={}", token.trim())]);
+        self.kubectl_with(&account, &["config", "set-context", "--current", "--user=account"]);
+        account
+    }
+}
+
 #[test]
 fn a_manager_of_its_own_binds_runs_pods_and_opens_no_door_to_strangers() {
     let Some(demo) = Demo::start(&["--members", "1", "--nodes", "2"]) else { return };
-    atoll(&demo, &["instance", "create", "lessee"]).ok();
-    let kubeconfig = demo.directory().join("lessee.kubeconfig");
-    std::fs::write(&kubeconfig, atoll(&demo, &["instance", "kubeconfig", "lessee"]).ok()).unwrap();
-    let lessee = |arguments: &[&str]| {
-        let mut command = Command::new(peers::find("kubectl").unwrap());
-        peers::run(command.env("KUBECONFIG", &kubeconfig).args(arguments))
-    };
-    let manager = Manager::start(&kubeconfig, &["--kubelet-address", "127.0.0.1"]);
-    let bound = atoll(
-        &demo,
-        &[
-            "lease",
-            "bind",
-            "m1",
-            "--kubeconfig",
-            kubeconfig.to_str().unwrap(),
-            "--worker-kubeconfig",
-            demo.kubeconfig().to_str().unwrap(),
-            "--worker-context",
-            "member1",
-            "--mount-namespace",
-            "for-lessee",
-        ],
-    )
-    .ok();
-    assert!(bound.contains("clusterbinding/m1 is ready"), "{bound}");
-    let policy = json!({"apiVersion": "cloud.tencent.com/v1beta1", "kind": "ResourceLeasingPolicy", "metadata": {"name": "m1"}, "spec": {"cluster": "m1"}});
-    demo.apply("member1", &policy);
-    lessee(&["wait", "--for=create", "node/vnode-m1-member1-node-2", "--timeout=60s"]).ok();
-    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"nodeName": "vnode-m1-member1-node-1",
-        "containers": [{"name": "c", "image": "nginx"}]}});
-    std::fs::write(demo.directory().join("pod.json"), pod.to_string()).unwrap();
-    lessee(&["apply", "-f", demo.directory().join("pod.json").to_str().unwrap()]).ok();
-    lessee(&["wait", "--for=jsonpath={.status.phase}=Running", "pod/web", "--timeout=60s"]).ok();
-    assert_eq!(demo.list("member1", "for-lessee", "pods").len(), 1);
+    let lessee = Lessee::new(&demo);
+    let manager = Manager::start(&lessee.kubeconfig, &["--kubelet-address", "127.0.0.1"]);
+    lessee.bind();
+    lessee.kubectl(&["wait", "--for=create", "node/vnode-m1-member1-node-2", "--timeout=60s"]);
+    lessee.run_pod();
 
     // Every socket of the process, found by looking: metrics, health, and one for each virtual node.
     let ports = listening(manager.process.id());
@@ -329,47 +360,52 @@ fn a_manager_of_its_own_binds_runs_pods_and_opens_no_door_to_strangers() {
     open.sort();
     assert_eq!(open, ["GET /healthz", "GET /metrics", "GET /readyz"], "what anybody may read");
 
-    let unbound =
-        atoll(&demo, &["lease", "unbind", "m1", "--kubeconfig", kubeconfig.to_str().unwrap(), "--timeout", "60"]).ok();
-    assert!(unbound.contains("clusterbinding/m1 unbound"), "{unbound}");
-    assert_eq!(demo.list("member1", "for-lessee", "pods"), Vec::<Value>::new());
+    lessee.unbind();
 }
 
 #[test]
-fn a_binding_runs_in_a_process_of_its_own_with_the_account_its_manager_made() {
+fn a_binding_runs_in_two_processes_of_its_own_with_the_accounts_its_manager_made() {
     let Some(demo) = Demo::start(&["--members", "1", "--nodes", "1"]) else { return };
-    atoll(&demo, &["instance", "create", "lessee"]).ok();
-    let kubeconfig = demo.directory().join("lessee.kubeconfig");
-    std::fs::write(&kubeconfig, atoll(&demo, &["instance", "kubeconfig", "lessee"]).ok()).unwrap();
-    let with = |config: &Path, arguments: &[&str]| {
-        let mut command = Command::new(peers::find("kubectl").unwrap());
-        peers::run(command.env("KUBECONFIG", config).args(arguments)).ok()
-    };
-    let lessee = |arguments: &[&str]| with(&kubeconfig, arguments);
-    let _manager = Manager::start(&kubeconfig, &["--deploy", "atoll:test"]);
-    let policy = json!({"apiVersion": "cloud.tencent.com/v1beta1", "kind": "ResourceLeasingPolicy", "metadata": {"name": "m1"}, "spec": {"cluster": "m1"}});
-    demo.apply("member1", &policy);
-    let (worker, compute) = (demo.kubeconfig(), kubeconfig.to_str().unwrap());
-    let bind = ["lease", "bind", "m1", "--kubeconfig", compute, "--worker-kubeconfig", worker.to_str().unwrap()];
-    let bind = [&bind[..], &["--worker-context", "member1", "--mount-namespace", "for-lessee"]].concat();
+    let lessee = Lessee::new(&demo);
+    let _manager = Manager::start(&lessee.kubeconfig, &["--deploy", "atoll:test"]);
+    let system = "--namespace=kubeocean-system";
     std::thread::scope(|scope| {
-        let bound = scope.spawn(|| atoll(&demo, &bind).ok());
-        // Nobody here runs what the Deployment asks for, so the test does.
-        let (name, system) = ("kubeocean-syncer-m1", "--namespace=kubeocean-system");
-        lessee(&["wait", "--for=create", "deployment", name, system, "--timeout=60s"]);
-        let token = lessee(&["create", "token", name, system]);
-        let account = demo.directory().join("account.kubeconfig");
-        std::fs::copy(&kubeconfig, &account).unwrap();
-        with(&account, &["config", "set-credentials", "account", &format!("--token={}", token.trim())]);
-        with(&account, &["config", "set-context", "--current", "--user=account"]);
-        let _syncer = Manager::start(&account, &["--binding", "m1", "--kubelet-address", "127.0.0.1"]);
-        let bound = bound.join().unwrap();
-        assert!(bound.contains("clusterbinding/m1 is ready"), "{bound}");
-        lessee(&["wait", "--for=condition=Ready", "node/vnode-m1-member1-node-1", "--timeout=60s"]);
-        let unbound = atoll(&demo, &["lease", "unbind", "m1", "--kubeconfig", compute, "--timeout", "60"]).ok();
-        assert!(unbound.contains("clusterbinding/m1 unbound"), "{unbound}");
+        let bound = scope.spawn(|| lessee.bind());
+        // Nobody here runs what the Deployments ask for, so the test does.
+        let [syncer, proxier] = ["kubeocean-syncer-m1", "kubeocean-proxier-m1"].map(|name| {
+            lessee.kubectl(&["wait", "--for=create", "deployment", name, system, "--timeout=60s"]);
+            lessee.account(name)
+        });
+        let _syncer = Manager::start(&syncer, &["--syncer", "m1"]);
+        // The same node has the same port in the test above.
+        let _proxier = Manager::start(&proxier, &["--proxier", "m1", "--kubelet-address", "127.0.0.2"]);
+        bound.join().unwrap();
+        lessee.kubectl(&["wait", "--for=condition=Ready", "node/vnode-m1-member1-node-1", "--timeout=60s"]);
+        lessee.run_pod();
+        let port = "jsonpath={.status.daemonEndpoints.kubeletEndpoint.Port}";
+        let port: u16 = lessee.kubectl(&["get", "node", "vnode-m1-member1-node-1", "-o", port]).parse().unwrap();
+        let logs = |more: &[&str]| {
+            let address = format!("https://127.0.0.2:{port}/containerLogs/default/web/c");
+            // The proxier hears of the node and the pod a moment after the others.
+            ask(&[&["--retry", "100", "--retry-max-time", "60", "--retry-connrefused"], more, &[&address]].concat())
+        };
+        assert_eq!(logs(&[]), 401);
+        let token = lessee.kubectl(&["create", "token", "kubeocean-syncer-m1", system]);
+        assert_eq!(logs(&["-H", &format!("Authorization: Bearer {}", token.trim())]), 403);
+        lessee.kubectl(&[
+            "create",
+            "clusterrolebinding",
+            "reads",
+            "--clusterrole=cluster-admin",
+            "--serviceaccount=default:default",
+        ]);
+        let token = lessee.kubectl(&["create", "token", "default"]);
+        let header = format!("Authorization: Bearer {}", token.trim());
+        assert_eq!(logs(&["--fail", "--retry-all-errors", "-H", &header]), 200);
+
+        lessee.unbind();
         assert_eq!(
-            lessee(&["get", "deployments,serviceaccounts", system, "-o", "name"]).trim(),
+            lessee.kubectl(&["get", "deployments,serviceaccounts,services", system, "-o", "name"]).trim(),
             "serviceaccount/default"
         );
     });

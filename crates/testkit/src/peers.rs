@@ -1,5 +1,7 @@
 //! Real programs by name, built by `tests/peers/build` and kept outside the checkout.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -65,6 +67,16 @@ impl Ran {
         assert_ne!(self.code, 0, "{} was expected to fail\n{}", self.command, self.stdout);
         self.stderr
     }
+}
+
+/// The answer to a plain request for `/hello` through a port-forward, whose first line says where it listens.
+pub fn through_forward(line: &str) -> String {
+    let address = line.strip_prefix("Forwarding from ").and_then(|rest| rest.split(" ->").next());
+    let mut stream = TcpStream::connect(address.unwrap_or_else(|| panic!("{line}"))).expect("the forward listens");
+    stream.write_all(b"GET /hello HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n").expect("the forward takes it");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("the pod answers in words");
+    answer
 }
 
 /// Runs a program to its end.

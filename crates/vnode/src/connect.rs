@@ -3,57 +3,15 @@
 
 use std::sync::Arc;
 
-use atoll_api::kubeocean_names::annotation;
 use atoll_apiserver::{Body, Connect, Instance, Visit};
 use atoll_meta::{Reason, Status};
-use http::{Response, Uri};
+use http::Response;
 
 use crate::manager::Manager;
 use crate::syncer::Syncer;
-use crate::tree;
 
 /// The subresources a [`connector`] is for, all of `pods`.
 pub const STREAMS: [&str; 4] = ["log", "exec", "attach", "portforward"];
-
-/// A physical pod and the syncer that keeps it.
-pub(crate) struct Found {
-    pub(crate) syncer: Arc<Syncer>,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    /// The physical pod as last known.
-    pub(crate) pod: serde_json::Value,
-}
-
-impl Found {
-    /// The path of a subresource in the worker cluster.
-    pub(crate) fn path(&self, subresource: &str, query: &str) -> Result<Uri, Status> {
-        let question = if query.is_empty() { "" } else { "?" };
-        let path = format!("/api/v1/namespaces/{}/pods/{}/{subresource}{question}{query}", self.namespace, self.name);
-        path.parse().map_err(|_| Status::bad_request("the query cannot be passed on"))
-    }
-}
-
-impl Syncer {
-    /// The physical pod of a pod on one of our nodes; never one that runs for somebody else.
-    pub(crate) fn find(self: &Arc<Self>, namespace: &str, name: &str) -> Result<Found, Status> {
-        let missing = || Status::not_found("", "pods", name);
-        let pod = self.computing.pods.get(namespace, name).ok_or_else(missing)?.tree();
-        let (mount, physical) = (
-            tree::annotation(&pod, annotation::PHYSICAL_POD_NAMESPACE),
-            tree::annotation(&pod, annotation::PHYSICAL_POD_NAME),
-        );
-        if mount != self.binding().mount_namespace {
-            return Err(Status::bad_request(format!("pod {name} does not run in the worker cluster yet")));
-        }
-        let below = self.pods.get(mount, physical).ok_or_else(missing)?.tree();
-        if tree::annotation(&below, annotation::VIRTUAL_POD_UID) != tree::uid(&pod)
-            || !crate::syncer::is_ours(&below, &self.computing.owner)
-        {
-            return Err(missing());
-        }
-        Ok(Found { syncer: self.clone(), namespace: mount.to_owned(), name: physical.to_owned(), pod: below })
-    }
-}
 
 impl Manager {
     /// The syncer whose virtual node a pod is on.
@@ -87,12 +45,9 @@ impl Connect for Connector {
                 _ => Err(Status::new(404, Reason::NotFound, "the server could not find the requested resource")),
             };
         };
-        let found = syncer.find(&visit.target.namespace, &visit.target.name)?;
-        let mut request = visit.request;
-        *request.uri_mut() = found.path(&visit.target.subresource, request.uri().query().unwrap_or_default())?;
-        let passage = found.syncer.worker.passage.clone();
-        let passage = passage.ok_or_else(|| Status::unavailable("the worker cluster takes no streams"))?;
-        passage.pass(request).await
+        let found = syncer.board.find(&visit.target.namespace, &visit.target.name).await?;
+        let query = visit.request.uri().query().unwrap_or_default().to_owned();
+        found.pass(visit.request, &visit.target.subresource, &query).await
     }
 
     fn serves(&self, instance: &Instance) -> bool {

@@ -31,6 +31,7 @@ mod resource;
 mod role;
 mod service;
 mod strict;
+mod switchboard;
 mod syncer;
 mod top;
 mod tree;
@@ -47,7 +48,7 @@ pub use manager::{Deployed, Manager, Options, Share};
 pub use passage::Passage;
 pub use preview::preview;
 pub use proxier::{ProxierOptions, kubelet_ca};
-pub use role::{computing_roles, deploying_roles, syncer_roles, worker_roles};
+pub use role::{computing_roles, deploying_roles, proxier_roles, syncer_roles, worker_roles};
 pub use top::usage;
 pub use worker::{KubeconfigResolver, ShortCut, Worker, WorkerResolver};
 

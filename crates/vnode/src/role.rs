@@ -5,6 +5,8 @@ use atoll_meta::{Gvr, Status};
 use atoll_runtime::Endpoint;
 use serde_json::{Value, json};
 
+use crate::proxier::AUTHORITY;
+
 /// Some verbs on a resource, everywhere or only in the mount namespace.
 struct Rule {
     group: &'static str,
@@ -108,18 +110,69 @@ pub fn computing_roles(name: &str) -> [Value; 3] {
 }
 
 /// The roles of one binding's syncer in its computing cluster, where it runs apart from its manager: as those of a
-/// manager, but it writes no other binding and holds no other lease.
+/// manager, but it writes no other binding, holds no other lease and answers no calls.
 pub fn syncer_roles(name: &str, binding: &str) -> [Value; 3] {
     let lease = crate::manager::lease_of(binding);
     let [mut everywhere, mut system, living] = computing_roles(name);
     narrow(&mut everywhere, "clusterbindings", &["patch"], binding);
     narrow(&mut everywhere, "clusterbindings/status", &["patch"], binding);
     narrow(&mut system, "leases", &["get", "update"], &lease);
-    // The authority of the kubelet API is made by the manager.
-    if let Some(rules) = system["rules"].as_array_mut() {
-        rules.retain(|rule| rule["resources"][0] != "secrets");
-    }
+    // Who calls the kubelet API is asked by the proxier; its authority is made by the manager.
+    remove(&mut everywhere, &["tokenreviews", "subjectaccessreviews"]);
+    remove(&mut system, &["secrets"]);
     [everywhere, system, living]
+}
+
+/// What a proxier may do in the whole computing cluster; with a name, only with the object of that name.
+const ANSWERING: [(Rule, Option<&str>); 6] = [
+    (rule("", "nodes", &["list", "watch"]), None),
+    (rule("", "pods", &["get", "list"]), None),
+    (rule("authentication.k8s.io", "tokenreviews", &["create"]), None),
+    (rule("authorization.k8s.io", "subjectaccessreviews", &["create"]), None),
+    // Whose the physical pods are, and who vouches for callers.
+    (rule("", "namespaces", &["get"]), Some("kube-system")),
+    (rule("", "configmaps", &["get"]), Some("extension-apiserver-authentication")),
+];
+
+/// The roles of one binding's proxier in its computing cluster: it writes nothing, and reads two Secrets: the
+/// binding's kubeconfig, by namespace and name, and the authority of the kubelet API.
+pub fn proxier_roles(name: &str, binding: &str, kubeconfig: (&str, &str)) -> Vec<Value> {
+    let only = |rule: &Rule, names: &[&str]| {
+        let mut rule = written(std::slice::from_ref(rule)).remove(0);
+        rule["resourceNames"] = json!(names);
+        rule
+    };
+    let mut rules: Vec<Value> = ANSWERING
+        .iter()
+        .map(|(rule, object)| match object {
+            Some(object) => only(rule, &[object]),
+            None => written(std::slice::from_ref(rule)).remove(0),
+        })
+        .collect();
+    rules.push(only(&rule("cloud.tencent.com", "clusterbindings", &["get"]), &[binding]));
+    let mut everywhere = cluster_role(name, &[]);
+    everywhere["rules"] = rules.into();
+    let read = rule("", "secrets", &["get"]);
+    let here = kubeconfig.0 == SYSTEM_NAMESPACE;
+    let mut system = role(name, SYSTEM_NAMESPACE, &[]);
+    system["rules"] = match here {
+        true => json!([only(&read, &[AUTHORITY, kubeconfig.1])]),
+        false => json!([only(&read, &[AUTHORITY])]),
+    };
+    let mut out = vec![everywhere, system];
+    if !here {
+        let mut there = role(name, kubeconfig.0, &[]);
+        there["rules"] = json!([only(&read, &[kubeconfig.1])]);
+        out.push(there);
+    }
+    out
+}
+
+/// Takes the rules on some resources away.
+fn remove(role: &mut Value, resources: &[&str]) {
+    if let Some(rules) = role["rules"].as_array_mut() {
+        rules.retain(|rule| !resources.iter().any(|resource| rule["resources"][0] == *resource));
+    }
 }
 
 /// Restricts some verbs of a rule to the object of one name.
@@ -143,21 +196,20 @@ fn narrow(role: &mut Value, resource: &str, verbs: &[&str], name: &str) {
     }
 }
 
-/// What a manager needs besides to run syncers as Deployments: to make them, their accounts and their roles. It can
-/// hand out only what it may do itself.
-pub fn deploying_roles(name: &str) -> [Value; 3] {
+/// What a manager needs besides to run syncers and proxiers as Deployments: to make them, their accounts and their
+/// roles. It can hand out only what it may do itself.
+pub fn deploying_roles(name: &str) -> [Value; 2] {
     const ALL: &[&str] = &["get", "create", "patch", "delete"];
     const RBAC: &str = "rbac.authorization.k8s.io";
-    let everywhere = [rule(RBAC, "clusterroles", ALL), rule(RBAC, "clusterrolebindings", ALL)];
+    // Roles are wherever a kubeconfig is.
+    let everywhere = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"].map(|kind| rule(RBAC, kind, ALL));
     let system = [
         rule("", "serviceaccounts", ALL),
-        rule(RBAC, "roles", ALL),
-        rule(RBAC, "rolebindings", ALL),
+        rule("", "services", &["create", "patch", "delete"]),
         rule("apps", "deployments", &["get", "list", "watch", "create", "patch", "delete"]),
     ];
-    let living = [rule(RBAC, "roles", ALL), rule(RBAC, "rolebindings", ALL)];
     let name = &format!("{name}-deployments");
-    [cluster_role(name, &everywhere), role(name, SYSTEM_NAMESPACE, &system), role(name, "kube-node-lease", &living)]
+    [cluster_role(name, &everywhere), role(name, SYSTEM_NAMESPACE, &system)]
 }
 
 /// What a syncer needs and may not do, in words.

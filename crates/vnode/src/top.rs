@@ -115,7 +115,7 @@ async fn add(rows: &mut BTreeMap<String, Value>, list: Response<Body>) -> Result
 
 /// Hands over the virtual nodes of a binding, each with what its pods use.
 async fn nodes(syncer: &Syncer, take: &mut impl FnMut(&Item, Value)) {
-    let Ok(reading) = syncer.reading().await else { return };
+    let Ok(reading) = syncer.board.reading().await else { return };
     for node in syncer.computing.nodes_of(&syncer.binding().name) {
         let uses = reading.get(&*node.object.head.name).map_or(&[][..], Vec::as_slice);
         let mut row = row(&node, uses, syncer.now());
@@ -126,7 +126,7 @@ async fn nodes(syncer: &Syncer, take: &mut impl FnMut(&Item, Value)) {
 
 /// Hands over the pods on virtual nodes of a binding.
 async fn pods(syncer: &Syncer, take: &mut impl FnMut(&Item, Value)) {
-    let Ok(reading) = syncer.reading().await else { return };
+    let Ok(reading) = syncer.board.reading().await else { return };
     let mut by_pod: BTreeMap<(&str, &str), Vec<&Use>> = BTreeMap::new();
     for own in reading.values().flatten() {
         by_pod.entry((&own.namespace, &own.pod)).or_default().push(own);

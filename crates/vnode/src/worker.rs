@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use atoll_api::kubeocean::ClusterBinding;
+use atoll_api::kubeocean_names::KUBECONFIG_KEY;
 use atoll_apiserver::Hub;
 use atoll_meta::Status;
 use atoll_pki::{Access, Auth, Kubeconfig};
 use atoll_runtime::Endpoint;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 use crate::caller::{Caller, InstanceTransport};
 use crate::passage::{InstancePassage, Passage, RemotePassage};
+use crate::resource;
 
 /// A worker cluster.
 #[derive(Clone)]
@@ -64,6 +68,19 @@ impl WorkerResolver for KubeconfigResolver {
         let config = client_config(&access).await?;
         Ok(Worker::new(Endpoint::remote(name, config, crate::manager::AGENT)?))
     }
+}
+
+/// The kubeconfig that a binding's Secret holds.
+pub(crate) async fn kubeconfig(computing: &Endpoint, binding: &ClusterBinding) -> Result<String, Status> {
+    let reference = &binding.spec.secret_ref;
+    let (namespace, name) =
+        (reference.namespace.as_deref().unwrap_or_default(), reference.name.as_deref().unwrap_or_default());
+    let secret = computing.get(&resource::secrets(), Some(namespace), name).await?;
+    let wrong = |why: &str| Status::bad_request(format!("secret {namespace}/{name}: {why}"));
+    let text = secret["data"][KUBECONFIG_KEY].as_str().filter(|text| !text.is_empty());
+    let text = text.ok_or_else(|| wrong("no key \"kubeconfig\""))?;
+    let bytes = STANDARD.decode(text).map_err(|_| wrong("key \"kubeconfig\" is not base64"))?;
+    String::from_utf8(bytes).map_err(|_| wrong("key \"kubeconfig\" is not text"))
 }
 
 /// Reads a kubeconfig that may come from somebody else: files and programs in it are refused.

@@ -28,15 +28,18 @@ pub struct VnodeManager {
     /// Address of `/healthz` and `/readyz`; 0 for none
     #[arg(long, default_value = ":8081", value_parser = address)]
     health_probe_bind_address: Address,
-    /// Run the syncer and proxier of each binding as a Deployment of this image, not as a task here
-    #[arg(long, value_name = "IMAGE", conflicts_with = "binding")]
+    /// Run the syncer and the proxier of each binding as Deployments of this image, not as tasks here
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["syncer", "proxier"])]
     deploy: Option<String>,
-    /// Pods of each such Deployment; one works, the others wait
+    /// Pods of each such Deployment; of syncers one works and the others wait, proxiers all serve
     #[arg(long, default_value_t = 1, requires = "deploy")]
     deploy_replicas: u32,
-    /// Be the syncer and proxier of this binding only; its manager runs somewhere else
-    #[arg(long, value_name = "NAME")]
-    binding: Option<String>,
+    /// Be the syncer of this binding only; its manager and its proxier run somewhere else
+    #[arg(long, value_name = "BINDING", conflicts_with = "proxier")]
+    syncer: Option<String>,
+    /// Be a proxier of this binding only, and serve the kubelet API of its virtual nodes
+    #[arg(long, value_name = "BINDING", requires = "kubelet_address")]
+    proxier: Option<String>,
     /// Let only one of several managers work
     #[arg(long, default_value_t = true, action = ArgAction::Set)]
     leader_elect: bool,
@@ -46,6 +49,9 @@ pub struct VnodeManager {
     /// Serve the kubelet API of virtual nodes; this is where the computing cluster reaches it
     #[arg(long, env = "POD_IP")]
     kubelet_address: Option<IpAddr>,
+    /// Further name of the kubelet API's certificate
+    #[arg(long, value_name = "DNS")]
+    kubelet_name: Vec<String>,
     /// Address the kubelet API listens on; the one above if not given
     #[arg(long)]
     kubelet_listen: Option<IpAddr>,
@@ -92,7 +98,7 @@ impl VnodeManager {
         let metrics = bind(self.metrics_bind_address).await?;
         let health = bind(self.health_probe_bind_address).await?;
         let computing = self.computing().await?;
-        if self.binding.is_none() {
+        if self.syncer.is_none() && self.proxier.is_none() {
             atoll_vnode::define(&computing, "clusterbindings").await.map_err(told)?;
         }
         let mut options = Options::new(computing.clone(), Arc::new(KubeconfigResolver));
@@ -106,11 +112,12 @@ impl VnodeManager {
         if self.deploy.is_some() {
             // Those that are deployed find the authority made, and may not make one.
             kubelet_ca(&computing, jiff::Timestamp::now()).await.map_err(told)?;
-        } else if let Some(advertise) = self.kubelet_address {
+        } else if let Some(advertise) = self.kubelet_address.filter(|_| self.syncer.is_none()) {
             let ca = kubelet_ca(&computing, jiff::Timestamp::now()).await.map_err(told)?;
             options.proxier = Some(ProxierOptions {
                 listen: self.kubelet_listen.unwrap_or(advertise),
                 advertise,
+                names: self.kubelet_name.clone(),
                 ca: Arc::new(ca),
                 clients: None,
                 audiences: Vec::new(),
@@ -128,7 +135,8 @@ impl VnodeManager {
     /// Which part of the work is done by this process.
     fn share(&self) -> Share {
         let Some(image) = self.deploy.clone() else {
-            return self.binding.clone().map_or(Share::Everything, Share::Binding);
+            let part = self.syncer.clone().map(Share::Syncer).or_else(|| self.proxier.clone().map(Share::Proxier));
+            return part.unwrap_or_default();
         };
         let mut arguments = vec![format!("--cluster-domain={}", self.cluster_domain)];
         arguments.extend(self.without_intranet.then(|| "--without-intranet".to_owned()));

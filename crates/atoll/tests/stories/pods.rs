@@ -163,12 +163,7 @@ fn ports_are_forwarded() {
     hub.kubectl("expose deployment web --port=8080 --target-port=80").ok();
     for target in ["deployment/web :80", "service/web :8080"] {
         let mut forward = hub.follow(&format!("port-forward {target}"));
-        let line = forward.line();
-        let address = line.strip_prefix("Forwarding from ").and_then(|rest| rest.split(" ->").next());
-        let mut stream = std::net::TcpStream::connect(address.unwrap_or_else(|| panic!("{line}"))).unwrap();
-        stream.write_all(b"GET /hello HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = peers::through_forward(&forward.line());
         assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("/hello"), "{answer}");
     }
 }

@@ -11,7 +11,7 @@ use atoll_runtime::{Cache, Informer, Patch, Selection, work};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::part::{Deployed, KEEPER, MANAGER, Part, deployments, name_of, parts};
+use super::part::{Deployed, Half, KEEPER, MANAGER, Part, deployments, parts};
 use super::{AGENT, BINDING_WORKERS, Failure, Inner, all, condition, lease_of};
 use crate::binding::{Binding, FORCE_UNBIND, check, rival};
 use crate::{behind, resource, tree};
@@ -24,6 +24,14 @@ const AGAIN: Duration = Duration::from_secs(60);
 struct Followed {
     bindings: Cache,
     deployments: Cache,
+}
+
+impl Followed {
+    /// Whether half of a binding has a pod that is ready.
+    fn is_available(&self, half: Half, cluster_id: &str) -> bool {
+        let made = self.deployments.get(SYSTEM_NAMESPACE, &half.name(cluster_id)).map(|item| item.tree());
+        made.is_some_and(|made| made["status"]["availableReplicas"].as_i64().is_some_and(|count| count > 0))
+    }
 }
 
 impl Inner {
@@ -79,7 +87,7 @@ impl Inner {
         let Some(item) = followed.bindings.get("", name) else { return Ok(None) };
         let object = item.tree();
         let binding: ClusterBinding = item.decode().map_err(|error| Status::bad_request(error.to_string()))?;
-        let parts = parts(&Binding::of(&binding), &deployed);
+        let parts = parts(&binding, &deployed);
         if tree::is_deleting(&object) {
             return self.let_go(&object, &Binding::of(&binding), &parts).await;
         }
@@ -90,13 +98,18 @@ impl Inner {
             return Ok(None);
         }
         let known = binding.status.clone().unwrap_or_default();
-        let failure = match self.has_parts(&followed, &binding, &parts).await {
-            Ok(()) => return Ok(Some(AGAIN)),
-            Err(failure) => failure,
+        let failure = self.has_parts(&followed, &binding, &parts).await.err();
+        let status = match &failure {
+            Some(failure) => condition::failed(known, failure, self.now()),
+            // The syncer says how the binding is.
+            None => known,
         };
-        let waits = failure.reason == NOT_READY;
-        self.write_status(&object, condition::failed(known, &failure, self.now())).await?;
-        if waits { Ok(Some(AGAIN)) } else { Err(failure.into()) }
+        let answers = followed.is_available(Half::Proxier, &binding.spec.cluster_id);
+        self.write_status(&object, condition::proxier(status, answers, self.now())).await?;
+        match failure {
+            Some(failure) if failure.reason != NOT_READY => Err(failure.into()),
+            _ => Ok(Some(AGAIN)),
+        }
     }
 
     /// Has everything made and a syncer at work; it says itself how the binding is.
@@ -121,11 +134,11 @@ impl Inner {
         for part in parts {
             self.make_part(part).await.map_err(failed)?;
         }
-        let name = name_of(&settings.cluster_id);
-        let made = followed.deployments.get(SYSTEM_NAMESPACE, &name).map(|item| item.tree()).unwrap_or_default();
-        let there = made["status"]["availableReplicas"].as_i64().is_some_and(|count| count > 0);
+        let name = Half::Syncer.name(&settings.cluster_id);
         // One that works speaks for itself, whatever its Deployment says.
-        match there || self.is_at_work(&settings.name).await.map_err(failed)? {
+        match followed.is_available(Half::Syncer, &settings.cluster_id)
+            || self.is_at_work(&settings.name).await.map_err(failed)?
+        {
             true => Ok(()),
             false => Err(Failure { reason: NOT_READY, message: format!("Deployment {name} has no pod that is ready") }),
         }
@@ -147,7 +160,7 @@ impl Inner {
     async fn may_take(&self, binding: &ClusterBinding, parts: &[Part]) -> Result<(), Status> {
         let Some(first) = parts.first() else { return Ok(()) };
         let name = tree::name(&first.object);
-        let there = self.endpoint.get_opt(&first.gvr, first.namespace, name).await?.unwrap_or_default();
+        let there = self.endpoint.get_opt(&first.gvr, first.namespace.as_deref(), name).await?.unwrap_or_default();
         match tree::label(&there, label::CLUSTER_BINDING) {
             "" => Ok(()),
             owner if Some(owner) == binding.metadata.name.as_deref() => Ok(()),
@@ -159,7 +172,7 @@ impl Inner {
     async fn make_part(&self, part: &Part) -> Result<(), Status> {
         let language = Patch::Apply { manager: AGENT, force: true };
         let name = tree::name(&part.object);
-        self.endpoint.patch(&part.gvr, part.namespace, name, "", language, &part.object).await.map(drop)
+        self.endpoint.patch(&part.gvr, part.namespace.as_deref(), name, "", language, &part.object).await.map(drop)
     }
 
     /// Waits until the syncer gave everything back, then removes it and lets the binding go.
@@ -181,10 +194,14 @@ impl Inner {
         }
         for part in parts.iter().rev() {
             let name = tree::name(&part.object);
-            let Some(there) = self.endpoint.get_opt(&part.gvr, part.namespace, name).await? else { continue };
+            let Some(there) = self.endpoint.get_opt(&part.gvr, part.namespace.as_deref(), name).await? else {
+                continue;
+            };
             // Another binding with the same id keeps what it has.
             if tree::label(&there, label::CLUSTER_BINDING) == tree::name(object) {
-                self.endpoint.delete(&part.gvr, part.namespace, name, &tree::only(tree::uid(&there))).await?;
+                self.endpoint
+                    .delete(&part.gvr, part.namespace.as_deref(), name, &tree::only(tree::uid(&there)))
+                    .await?;
             }
         }
         if tree::has_finalizer(object, finalizer::MANAGER) {

@@ -5,11 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use atoll_api::kubeocean::{ClusterBinding, ClusterBindingStatus};
-use atoll_api::kubeocean_names::{KUBECONFIG_KEY, finalizer, label};
+use atoll_api::kubeocean_names::{finalizer, label};
 use atoll_meta::Status;
 use atoll_runtime::{Cache, Patch};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -18,6 +16,7 @@ use super::{Failure, Inner, Share, all, condition};
 use crate::binding::{Binding, check, rival};
 use crate::role::missing;
 use crate::syncer::Computing;
+use crate::worker::kubeconfig;
 use crate::{resource, tree};
 
 /// How often a healthy binding is looked at: a renewed kubeconfig is noticed by then.
@@ -73,7 +72,7 @@ impl Inner {
                         .event(&object, "Normal", "Ready", "the worker cluster answers and the syncer runs", self.now())
                         .await;
                 }
-                self.write_status(&object, condition::ready(known, self.now())).await?;
+                self.write_status(&object, condition::ready(known, !self.share.is_apart(), self.now())).await?;
                 Ok(Some(AGAIN))
             }
             Err(failure) => {
@@ -105,7 +104,7 @@ impl Inner {
     async fn add_finalizers(&self, object: &Value) -> Result<bool, Status> {
         // With a manager of its own, a syncer answers for its part only.
         let ours: &[&str] = match self.share {
-            Share::Binding(_) => &[finalizer::SYNCER],
+            Share::Syncer(_) => &[finalizer::SYNCER],
             _ => &[finalizer::MANAGER, finalizer::SYNCER],
         };
         let missing: Vec<&str> = ours.iter().copied().filter(|own| !tree::has_finalizer(object, own)).collect();
@@ -138,7 +137,7 @@ impl Inner {
         settings: &Binding,
     ) -> Result<(), Failure> {
         let lost = |status: Status| Failure { reason: "ConnectivityFailed", message: status.message };
-        let kubeconfig = self.kubeconfig(binding).await.map_err(lost)?;
+        let kubeconfig = kubeconfig(&self.endpoint, binding).await.map_err(lost)?;
         let fingerprint = fingerprint(&kubeconfig, settings);
         let known = self.running.read().get(&settings.name).map(|running| running.fingerprint == fingerprint);
         if known == Some(false) {
@@ -217,24 +216,15 @@ impl Inner {
         }
     }
 
-    async fn kubeconfig(&self, binding: &ClusterBinding) -> Result<String, Status> {
-        let reference = &binding.spec.secret_ref;
-        let (namespace, name) =
-            (reference.namespace.as_deref().unwrap_or_default(), reference.name.as_deref().unwrap_or_default());
-        let secret = self.endpoint.get(&resource::secrets(), Some(namespace), name).await?;
-        let wrong = |why: &str| Status::bad_request(format!("secret {namespace}/{name}: {why}"));
-        let text = secret["data"][KUBECONFIG_KEY].as_str().filter(|text| !text.is_empty());
-        let text = text.ok_or_else(|| wrong("no key \"kubeconfig\""))?;
-        let bytes = STANDARD.decode(text).map_err(|_| wrong("key \"kubeconfig\" is not base64"))?;
-        String::from_utf8(bytes).map_err(|_| wrong("key \"kubeconfig\" is not text"))
-    }
-
     pub(super) async fn write_status(&self, object: &Value, status: ClusterBindingStatus) -> Result<(), Status> {
         let status = serde_json::to_value(&status).map_err(Status::internal)?;
-        match tree::difference(&object["status"], &status) {
-            Some(patch) => self.patch(object, "status", &json!({"status": patch})).await,
-            None => Ok(()),
+        let Some(patch) = tree::difference(&object["status"], &status) else { return Ok(()) };
+        let mut patch = json!({"status": patch});
+        if self.share.is_apart() {
+            // Manager and syncer both write: whoever read an older status looks again.
+            patch["metadata"] = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
         }
+        self.patch(object, "status", &patch).await
     }
 
     pub(super) async fn patch(&self, object: &Value, sub: &str, patch: &Value) -> Result<(), Status> {
@@ -246,7 +236,7 @@ impl Inner {
 }
 
 /// Changes when a syncer has to be started anew: other credentials, other namespaces to follow.
-fn fingerprint(kubeconfig: &str, settings: &Binding) -> String {
+pub(crate) fn fingerprint(kubeconfig: &str, settings: &Binding) -> String {
     let mut digest = Sha256::new();
     digest.update(kubeconfig);
     for namespace in std::iter::once(&settings.mount_namespace).chain(&settings.service_namespaces) {

@@ -52,9 +52,7 @@ pub(crate) fn failed(mut status: ClusterBindingStatus, failure: &Failure, now: T
             "" => "Pending".clone_into(&mut status.phase),
             _ => status.phase = was,
         }
-        for kind in ["SyncerReady", "ProxierReady"] {
-            set(&mut status.conditions, kind, false, failure.reason, &failure.message, now);
-        }
+        set(&mut status.conditions, "SyncerReady", false, failure.reason, &failure.message, now);
     }
     if failure.reason == "ConnectivityFailed" {
         set(&mut status.conditions, "Connected", false, failure.reason, &failure.message, now);
@@ -62,17 +60,28 @@ pub(crate) fn failed(mut status: ClusterBindingStatus, failure: &Failure, now: T
     status
 }
 
-/// The status of a binding that works.
-pub(crate) fn ready(mut status: ClusterBindingStatus, now: Timestamp) -> ClusterBindingStatus {
+/// The status of a binding that works, of its proxier only if that is known here.
+pub(crate) fn ready(mut status: ClusterBindingStatus, with_proxier: bool, now: Timestamp) -> ClusterBindingStatus {
     if status.phase != "Ready" {
         status.last_sync_time = Some(Time(now));
     }
     status.phase = "Ready".to_owned();
     let reasons = ["ValidationPassed", "ConnectivityPassed", "SyncerCreated", "ProxierCreated"];
     let messages = ["the binding works", "the worker cluster answers", "the syncer runs", "the proxier runs"];
-    for ((kind, reason), message) in TYPES.iter().zip(reasons).zip(messages) {
+    let known = if with_proxier { 4 } else { 3 };
+    for ((kind, reason), message) in TYPES.iter().zip(reasons).zip(messages).take(known) {
         set(&mut status.conditions, kind, true, reason, message, now);
     }
+    status
+}
+
+/// The status of a binding whose proxier is a Deployment: with a pod that is ready, or not. Pods run without one.
+pub(crate) fn proxier(mut status: ClusterBindingStatus, there: bool, now: Timestamp) -> ClusterBindingStatus {
+    let (reason, message) = match there {
+        true => ("ProxierCreated", "the proxier runs"),
+        false => ("ProxierNotReady", "the Deployment of the proxier has no pod that is ready"),
+    };
+    set(&mut status.conditions, "ProxierReady", there, reason, message, now);
     status
 }
 
@@ -94,7 +103,8 @@ mod tests {
 
     #[test]
     fn a_ready_binding_has_all_four_conditions() {
-        let status = ready(pending(ClusterBindingStatus::default(), Timestamp::UNIX_EPOCH), Timestamp::UNIX_EPOCH);
+        let status =
+            ready(pending(ClusterBindingStatus::default(), Timestamp::UNIX_EPOCH), true, Timestamp::UNIX_EPOCH);
         let kinds: Vec<_> = status.conditions.iter().map(|condition| condition.type_.as_str()).collect();
         assert_eq!(kinds, TYPES);
         assert!(status.conditions.iter().all(|condition| condition.status == "True"));

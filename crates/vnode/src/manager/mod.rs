@@ -7,7 +7,6 @@ mod part;
 mod running;
 mod unbind;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,11 +20,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::Clock;
 use crate::metrics::Tallies;
-use crate::proxier::{Proxier, ProxierOptions};
+use crate::proxier::{Attendance, Kubelets, Proxier, ProxierOptions, attend};
 use crate::resource;
 use crate::syncer::{Computing, Syncer};
 use crate::worker::WorkerResolver;
+pub(crate) use binding::fingerprint;
 pub use part::Deployed;
+pub(crate) use part::proxier_pods;
 use running::Running;
 
 /// Name in the computing and worker clusters' logs and field managers.
@@ -38,10 +39,12 @@ pub enum Share {
     /// All of it: syncers and proxiers are tasks of this process.
     #[default]
     Everything,
-    /// The manager's: syncers and proxiers are Deployments, one for each binding.
+    /// The manager's: syncers and proxiers are Deployments, two for each binding.
     Manager(Deployed),
-    /// The syncer and proxier of the binding of this name.
-    Binding(String),
+    /// The syncer of the binding of this name.
+    Syncer(String),
+    /// A proxier of the binding of this name; several serve side by side.
+    Proxier(String),
 }
 
 /// What a manager needs to know.
@@ -92,18 +95,11 @@ impl Options {
 pub(crate) struct Settings {
     pub(crate) clock: Clock,
     pub(crate) zone: jiff::tz::TimeZone,
-    pub(crate) proxier: Option<Arc<Proxier>>,
+    pub(crate) kubelets: Kubelets,
     pub(crate) intranet_required: bool,
     pub(crate) cluster_domain: String,
     pub(crate) probe: Duration,
     pub(crate) tallies: Tallies,
-}
-
-impl Settings {
-    /// Where the kubelet API of virtual nodes is served.
-    pub(crate) fn kubelet_address(&self) -> Option<IpAddr> {
-        self.proxier.as_ref().map(|proxier| proxier.options.advertise)
-    }
 }
 
 /// A running manager. Cheap to clone.
@@ -138,10 +134,16 @@ impl Manager {
         if let Some(proxier) = &proxier {
             tokio::spawn(proxier.clone().keep_fresh(stop.clone()));
         }
+        let kubelets = match (proxier, &options.share) {
+            (_, Share::Syncer(_)) => Kubelets::Elsewhere,
+            (Some(proxier), _) => Kubelets::Here(proxier),
+            (None, _) => Kubelets::Nowhere,
+        };
+        let identity = options.identity.filter(|_| !matches!(options.share, Share::Proxier(_)));
         let settings = Settings {
             clock: options.clock,
             zone: options.zone,
-            proxier,
+            kubelets,
             intranet_required: options.intranet_required,
             cluster_domain: options.cluster_domain,
             probe: options.probe,
@@ -155,11 +157,11 @@ impl Manager {
             share: options.share,
             queue: Queue::default(),
             known: RwLock::default(),
-            ready: AtomicBool::new(options.identity.is_some()),
+            ready: AtomicBool::new(identity.is_some()),
             tasks: TaskTracker::new(),
         });
         let own = inner.clone();
-        match options.identity {
+        match identity {
             None => drop(inner.tasks.spawn(own.serve(stop))),
             Some(identity) => {
                 let leadership = Leadership {
@@ -212,14 +214,19 @@ impl Share {
     /// The lease that managers with the same share compete for.
     fn lease(&self) -> String {
         match self {
-            Self::Binding(name) => lease_of(name),
+            Self::Syncer(name) => lease_of(name),
             _ => "kubeocean-manager-leader".to_owned(),
         }
     }
 
     /// Whether a binding is looked after here.
     fn has(&self, binding: &str) -> bool {
-        !matches!(self, Self::Binding(own) if own != binding)
+        !matches!(self, Self::Syncer(own) if own != binding)
+    }
+
+    /// Whether manager, syncer and proxier are processes of their own.
+    fn is_apart(&self) -> bool {
+        !matches!(self, Self::Everything)
     }
 }
 
@@ -231,8 +238,10 @@ pub(crate) fn lease_of(binding: &str) -> String {
 impl Inner {
     async fn serve(self: Arc<Self>, stop: CancellationToken) {
         self.ready.store(false, Ordering::Relaxed);
-        if let Share::Manager(deployed) = self.share.clone() {
-            return self.oversee(deployed, stop).await;
+        match self.share.clone() {
+            Share::Manager(deployed) => return self.oversee(deployed, stop).await,
+            Share::Proxier(binding) => return self.answer(binding, stop).await,
+            Share::Everything | Share::Syncer(_) => {}
         }
         let Some(computing) = self.connect(&stop).await else { return };
         let computing = Arc::new(computing);
@@ -259,6 +268,21 @@ impl Inner {
         for running in running {
             running.end().await;
         }
+    }
+
+    /// Answers for the virtual nodes of a binding that somebody else keeps.
+    async fn answer(self: Arc<Self>, binding: String, stop: CancellationToken) {
+        let Kubelets::Here(proxier) = self.settings.kubelets.clone() else {
+            return tracing::error!("a proxier without an address serves nobody");
+        };
+        let attendance = Attendance {
+            computing: self.endpoint.clone(),
+            workers: self.workers.clone(),
+            proxier,
+            clock: self.settings.clock.clone(),
+            binding,
+        };
+        attend(attendance, || self.ready.store(true, Ordering::Relaxed), stop).await;
     }
 
     /// Waits until the computing cluster can be followed.

@@ -1,157 +1,204 @@
-//! What a binding consists of when its syncer and proxier are a Deployment of their own.
+//! What a binding consists of when its syncer and proxier are Deployments of their own.
 
+use atoll_api::kubeocean::ClusterBinding;
 use atoll_api::kubeocean_names::{SYSTEM_NAMESPACE, label};
 use atoll_meta::Gvr;
+use atoll_runtime::Selection;
 use serde_json::{Value, json};
 
 use crate::binding::Binding;
-use crate::role::syncer_roles;
+use crate::proxier::MAIN_PORT;
+use crate::resource;
+use crate::role::{proxier_roles, syncer_roles};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// What the Deployments, and what belongs to them, are labelled with.
 pub(super) const KEEPER: &str = "app.kubernetes.io/managed-by";
 pub(super) const MANAGER: &str = "kubeocean-manager";
 
-/// How syncers are run as Deployments.
+/// How syncers and proxiers are run as Deployments.
 #[derive(Clone, Debug)]
 pub struct Deployed {
     /// The image, whose `atoll` is run.
     pub image: String,
-    /// How many of each; one of them works, the others wait.
+    /// How many of each; of syncers one works and the others wait, proxiers all serve.
     pub replicas: u32,
-    /// What else they are told on their command line.
+    /// What else syncers are told on their command line.
     pub arguments: Vec<String>,
 }
 
 /// One object of a binding.
 pub(super) struct Part {
     pub(super) gvr: Gvr,
-    pub(super) namespace: Option<&'static str>,
+    pub(super) namespace: Option<String>,
     pub(super) object: Value,
 }
 
-/// The name of everything that belongs to a binding.
-pub(crate) fn name_of(cluster_id: &str) -> String {
-    format!("kubeocean-syncer-{cluster_id}")
+/// The two halves of a binding.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Half {
+    Syncer,
+    Proxier,
 }
 
-/// Everything a binding needs, in the order it is made.
-pub(super) fn parts(binding: &Binding, deployed: &Deployed) -> Vec<Part> {
-    let name = name_of(&binding.cluster_id);
-    let meta = |namespace: Option<&str>| {
-        let mut meta = json!({
-            "name": name, "labels": labels(binding),
-            // With the binding everything goes, also when nobody is there to remove it.
-            "ownerReferences": [{"apiVersion": "cloud.tencent.com/v1beta1", "kind": "ClusterBinding",
-                                 "name": binding.name, "uid": binding.uid, "controller": true}],
-        });
-        if let Some(namespace) = namespace {
-            meta["namespace"] = namespace.into();
+impl Half {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Syncer => "syncer",
+            Self::Proxier => "proxier",
         }
-        meta
-    };
-    let system = Some(SYSTEM_NAMESPACE);
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(system)});
-    let mut out = vec![Part { gvr: Gvr::new("", "v1", "serviceaccounts"), namespace: system, object: account }];
-    let places = [None, system, Some("kube-node-lease")];
-    for (mut role, namespace) in syncer_roles(&name, &binding.name).into_iter().zip(places) {
-        role["metadata"] = meta(namespace);
-        let kind = role["kind"].as_str().unwrap_or_default().to_owned();
-        let plural = kind.to_lowercase();
-        let grant = json!({
-            "apiVersion": format!("{RBAC}/v1"), "kind": format!("{kind}Binding"), "metadata": meta(namespace),
-            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": SYSTEM_NAMESPACE}],
-        });
-        out.push(Part { gvr: Gvr::new(RBAC, "v1", &format!("{plural}s")), namespace, object: role });
-        out.push(Part { gvr: Gvr::new(RBAC, "v1", &format!("{plural}bindings")), namespace, object: grant });
     }
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta(system), "spec": spec(&name, binding, deployed),
-    });
-    out.push(Part { gvr: deployments(), namespace: system, object: deployment });
-    out
+
+    /// The name of everything that belongs to this half of a binding.
+    pub(super) fn name(self, cluster_id: &str) -> String {
+        format!("kubeocean-{}-{cluster_id}", self.word())
+    }
+
+    fn labels(self, binding: &str) -> Value {
+        json!({
+            "app.kubernetes.io/name": format!("kubeocean-{}", self.word()), "app.kubernetes.io/instance": binding,
+            "app.kubernetes.io/component": self.word(), "app.kubernetes.io/part-of": "kubeocean",
+            KEEPER: MANAGER, label::CLUSTER_BINDING: binding,
+        })
+    }
+}
+
+/// The pods of a binding's proxier.
+pub(crate) fn proxier_pods(binding: &str) -> Selection {
+    let query = format!(
+        "labelSelector=app.kubernetes.io/name%3Dkubeocean-proxier%2Capp.kubernetes.io/instance%3D{binding}%2C\
+         app.kubernetes.io/component%3Dproxier"
+    );
+    Selection { namespace: Some(SYSTEM_NAMESPACE.to_owned()), query }
 }
 
 pub(super) fn deployments() -> Gvr {
     Gvr::new("apps", "v1", "deployments")
 }
 
-fn labels(binding: &Binding) -> Value {
-    json!({
-        "app.kubernetes.io/name": "kubeocean-syncer", "app.kubernetes.io/instance": binding.name,
-        "app.kubernetes.io/component": "syncer", "app.kubernetes.io/part-of": "kubeocean",
-        KEEPER: MANAGER, label::CLUSTER_BINDING: binding.name,
-    })
+/// Everything a binding needs, in the order it is made.
+pub(super) fn parts(binding: &ClusterBinding, deployed: &Deployed) -> Vec<Part> {
+    let own = Binding::of(binding);
+    let [syncer, proxier] = [Half::Syncer, Half::Proxier].map(|half| Maker { half, binding: &own, deployed });
+    let secret = &binding.spec.secret_ref;
+    let kubeconfig = (secret.namespace.as_deref().unwrap_or_default(), secret.name.as_deref().unwrap_or_default());
+    let mut out = syncer.account(syncer_roles(&syncer.name(), &own.name).into());
+    out.push(syncer.deployment());
+    out.extend(proxier.account(proxier_roles(&proxier.name(), &own.name, kubeconfig)));
+    out.push(proxier.service());
+    out.push(proxier.deployment());
+    out
 }
 
-fn spec(name: &str, binding: &Binding, deployed: &Deployed) -> Value {
-    let selector = json!({
-        "app.kubernetes.io/name": "kubeocean-syncer", "app.kubernetes.io/instance": binding.name,
-        "app.kubernetes.io/component": "syncer", "k8s-app": name,
-    });
-    let mut all = labels(binding);
-    all["k8s-app"] = name.into();
-    let mut command = vec!["atoll", "vnode-manager", "--binding", &binding.name];
-    command.extend(deployed.arguments.iter().map(String::as_str));
-    let own = |name: &str, field: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": field}}});
-    let port = |name: &str, number: u16| json!({"name": name, "containerPort": number, "protocol": "TCP"});
-    let ask = |path: &str| json!({"httpGet": {"path": path, "port": 8081}, "periodSeconds": 10});
-    let container = json!({
-        "name": "syncer", "image": deployed.image, "command": command,
-        "env": [own("POD_NAME", "metadata.name"), own("POD_IP", "status.podIP")],
-        "ports": [port("metrics", 8080), port("health", 8081)],
-        "livenessProbe": ask("/healthz"), "readinessProbe": ask("/readyz"),
-        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "runAsNonRoot": true, "runAsUser": 65532,
-            "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},
-        },
-    });
-    // A syncer on a node it keeps would end with it.
-    let real = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-        {"matchExpressions": [{"key": "type", "operator": "NotIn", "values": ["virtual-kubelet"]}]}]}}});
-    json!({
-        "replicas": deployed.replicas, "selector": {"matchLabels": selector},
-        "template": {"metadata": {"labels": all}, "spec": {
-            "serviceAccountName": name, "affinity": real, "containers": [container]}},
-    })
+/// Makes the objects of one half.
+struct Maker<'a> {
+    half: Half,
+    binding: &'a Binding,
+    deployed: &'a Deployed,
+}
+
+impl Maker<'_> {
+    fn name(&self) -> String {
+        self.half.name(&self.binding.cluster_id)
+    }
+
+    fn part(&self, gvr: Gvr, namespace: Option<&str>, mut object: Value) -> Part {
+        let name = object["metadata"]["name"].as_str().map_or_else(|| self.name(), ToOwned::to_owned);
+        object["metadata"] = json!({
+            "name": name, "labels": self.half.labels(&self.binding.name),
+            // With the binding everything goes, also when nobody is there to remove it.
+            "ownerReferences": [{"apiVersion": "cloud.tencent.com/v1beta1", "kind": "ClusterBinding",
+                                 "name": self.binding.name, "uid": self.binding.uid, "controller": true}],
+        });
+        if let Some(namespace) = namespace {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        Part { gvr, namespace: namespace.map(ToOwned::to_owned), object }
+    }
+
+    /// An account with these roles.
+    fn account(&self, roles: Vec<Value>) -> Vec<Part> {
+        let name = self.name();
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount"});
+        let mut out = vec![self.part(Gvr::new("", "v1", "serviceaccounts"), Some(SYSTEM_NAMESPACE), account)];
+        for role in roles {
+            let namespace = role["metadata"]["namespace"].as_str().map(ToOwned::to_owned);
+            let kind = role["kind"].as_str().unwrap_or_default().to_owned();
+            let plural = kind.to_lowercase();
+            let grant = json!({
+                "apiVersion": format!("{RBAC}/v1"), "kind": format!("{kind}Binding"),
+                "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
+                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": SYSTEM_NAMESPACE}],
+            });
+            out.push(self.part(Gvr::new(RBAC, "v1", &format!("{plural}s")), namespace.as_deref(), role));
+            out.push(self.part(Gvr::new(RBAC, "v1", &format!("{plural}bindings")), namespace.as_deref(), grant));
+        }
+        out
+    }
+
+    /// Which pods are of this half.
+    fn selector(&self) -> Value {
+        json!({
+            "app.kubernetes.io/name": format!("kubeocean-{}", self.half.word()),
+            "app.kubernetes.io/instance": self.binding.name,
+            "app.kubernetes.io/component": self.half.word(), "k8s-app": self.name(),
+        })
+    }
+
+    fn service(&self) -> Part {
+        let port = json!({"name": "kubelet-api", "port": MAIN_PORT, "targetPort": MAIN_PORT, "protocol": "TCP"});
+        let object = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": format!("{}-svc", self.name())},
+            "spec": {"type": "ClusterIP", "selector": self.selector(), "ports": [port]},
+        });
+        self.part(resource::services(), Some(SYSTEM_NAMESPACE), object)
+    }
+
+    fn deployment(&self) -> Part {
+        let name = self.name();
+        let mut labels = self.half.labels(&self.binding.name);
+        labels["k8s-app"] = name.as_str().into();
+        // One on a node that the binding keeps would end with it.
+        let real = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "type", "operator": "NotIn", "values": ["virtual-kubelet"]}]}]}}});
+        let spec = json!({
+            "replicas": self.deployed.replicas, "selector": {"matchLabels": self.selector()},
+            "template": {"metadata": {"labels": labels}, "spec": {
+                "serviceAccountName": name, "affinity": real, "containers": [self.container()]}},
+        });
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec});
+        self.part(deployments(), Some(SYSTEM_NAMESPACE), object)
+    }
+
+    fn container(&self) -> Value {
+        let own = |name: &str, field: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": field}}});
+        let port = |name: &str, number: u16| json!({"name": name, "containerPort": number, "protocol": "TCP"});
+        let ask = |path: &str| json!({"httpGet": {"path": path, "port": 8081}, "periodSeconds": 10});
+        let mut command = vec!["atoll".to_owned(), "vnode-manager".to_owned()];
+        command.extend([format!("--{}", self.half.word()), self.binding.name.clone()]);
+        let mut env = vec![own("POD_NAME", "metadata.name")];
+        let mut ports = vec![port("metrics", 8080), port("health", 8081)];
+        match self.half {
+            Half::Syncer => command.extend(self.deployed.arguments.iter().cloned()),
+            Half::Proxier => {
+                let service = format!("{}-svc.{SYSTEM_NAMESPACE}.svc", self.name());
+                command.extend(["--kubelet-name".to_owned(), service]);
+                env.push(own("POD_IP", "status.podIP"));
+                ports.push(port("kubelet-api", MAIN_PORT));
+            }
+        }
+        json!({
+            "name": self.half.word(), "image": self.deployed.image, "command": command, "env": env, "ports": ports,
+            "livenessProbe": ask("/healthz"), "readinessProbe": ask("/readyz"),
+            "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
+            "securityContext": {
+                "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "runAsNonRoot": true, "runAsUser": 65532,
+                "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},
+            },
+        })
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn a_binding_gets_its_own_account_roles_and_deployment() {
-        let binding = Binding { name: "gpu".into(), uid: "u".into(), cluster_id: "g1".into(), ..Binding::default() };
-        let deployed = Deployed { image: "atoll:1".into(), replicas: 2, arguments: vec!["--without-intranet".into()] };
-        let parts = parts(&binding, &deployed);
-        let kinds: Vec<&str> = parts.iter().map(|part| part.object["kind"].as_str().unwrap()).collect();
-        assert_eq!(kinds.len(), 8);
-        assert_eq!((kinds[0], kinds[7]), ("ServiceAccount", "Deployment"));
-        for part in &parts {
-            let meta = &part.object["metadata"];
-            assert_eq!(
-                (&meta["name"], &meta["ownerReferences"][0]["uid"]),
-                (&json!("kubeocean-syncer-g1"), &json!("u"))
-            );
-            assert_eq!(meta["namespace"].as_str(), part.namespace);
-        }
-        let pod = &parts[7].object["spec"]["template"]["spec"];
-        assert_eq!(pod["serviceAccountName"], "kubeocean-syncer-g1");
-        assert_eq!(
-            pod["containers"][0]["command"],
-            json!(["atoll", "vnode-manager", "--binding", "gpu", "--without-intranet"])
-        );
-        let writes = |rule: &&Value| {
-            rule["resources"][0].as_str().unwrap().starts_with("clusterbindings") && rule["verbs"] == json!(["patch"])
-        };
-        let role = parts.iter().find(|part| part.object["kind"] == "ClusterRole").unwrap();
-        let rules = role.object["rules"].as_array().unwrap();
-        let own: Vec<&Value> = rules.iter().filter(writes).collect();
-        assert_eq!(own.len(), 2, "the binding and its status");
-        assert!(own.iter().all(|rule| rule["resourceNames"] == json!(["gpu"])), "{own:?}");
-    }
-}
+#[path = "part_tests.rs"]
+mod tests;

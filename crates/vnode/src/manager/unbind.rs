@@ -38,7 +38,7 @@ impl Inner {
             return Ok(None);
         }
         self.end(&settings.name).await;
-        let answers = !matches!(self.share, Share::Binding(_));
+        let answers = !matches!(self.share, Share::Syncer(_));
         if answers && tree::has_finalizer(object, finalizer::MANAGER) {
             let rest = tree::finalizers_without(object, finalizer::MANAGER);
             self.patch(object, "", &json!({"metadata": {"finalizers": rest}})).await?;

@@ -1,12 +1,11 @@
 //! The virtual Node for a leased node.
 
-use std::net::IpAddr;
-
 use atoll_api::kubeocean_names::{MANAGED_BY, annotation, finalizer, label};
 use atoll_lease::{Amounts, Loan, Policy};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::address::Address;
 use super::expected::{Expected, keep, keep_taints, taints};
 use super::taint;
 use crate::binding::Binding;
@@ -25,8 +24,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) loan: &'a Loan,
     pub(crate) policy: Option<&'a Policy>,
     pub(crate) existing: Option<&'a Value>,
-    /// Where the kubelet API is served, if it is.
-    pub(crate) address: Option<IpAddr>,
+    /// Where the kubelet API is served.
+    pub(crate) address: Address,
     pub(crate) port: u16,
     pub(crate) reachable: bool,
     pub(crate) now: Timestamp,
@@ -98,7 +97,10 @@ impl Draft<'_> {
             labels.insert(label::PHYSICAL_NODE_INNER_IP.to_owned(), ip.to_owned());
         }
         let mut annotations = tree::annotations(physical);
-        let address = self.address.map_or("<pending>".to_owned(), |address| address.to_string());
+        let address = match self.address {
+            Address::Is(address) => address.to_string(),
+            Address::OfNode | Address::Pending => "<pending>".to_owned(),
+        };
         for (key, value) in [
             (annotation::PHYSICAL_NODE_NAME, name.to_owned()),
             (annotation::PHYSICAL_NODE_UID, uid.to_owned()),
@@ -133,14 +135,15 @@ impl Draft<'_> {
         status["capacity"] = amounts.clone();
         status["allocatable"] = amounts;
         let address = match self.address {
-            Some(address) => Some(address.to_string()),
-            None => internal_ip(self.physical).map(ToOwned::to_owned),
+            Address::Is(address) => Some(address.to_string()),
+            Address::OfNode => internal_ip(self.physical).map(ToOwned::to_owned),
+            Address::Pending => None,
         };
         let mut addresses: Vec<Value> =
             address.into_iter().map(|ip| json!({"type": "InternalIP", "address": ip})).collect();
         addresses.push(json!({"type": "Hostname", "address": self.name}));
         status["addresses"] = addresses.into();
-        if self.address.is_some() {
+        if self.address != Address::OfNode {
             status["daemonEndpoints"] = json!({"kubeletEndpoint": {"Port": self.port}});
         }
         status

@@ -30,7 +30,7 @@ fn build(physical: &Value, existing: Option<&Value>, reachable: bool) -> Value {
         loan: &loan(),
         policy: Some(&policy),
         existing,
-        address: Some("10.9.0.1".parse().unwrap()),
+        address: Address::Is("10.9.0.1".parse().unwrap()),
         port: 20_000,
         reachable,
         now: "2026-01-05T12:00:00Z".parse().unwrap(),

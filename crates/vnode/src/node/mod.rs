@@ -1,5 +1,6 @@
 //! Bottom-up: from a node of the worker cluster to a virtual Node.
 
+mod address;
 mod build;
 mod csi;
 mod evict;
@@ -76,7 +77,7 @@ impl Syncer {
                     loan: &loan,
                     policy,
                     existing: existing.as_ref(),
-                    address: self.settings.kubelet_address(),
+                    address: self.kubelet_address(existing.as_ref()),
                     port,
                     reachable: self.reach.is_up(),
                     now: self.now(),

@@ -44,7 +44,7 @@ impl Syncer {
         self.drop_csi_node(tree::name(node)).await?;
         self.drop_host_ports(tree::name(node)).await?;
         self.forget_lease(node).await?;
-        self.close_door(tree::name(node));
+        self.doors.close(tree::name(node));
         self.computing.ports.release(tree::name(node));
         let rest = tree::finalizers_without(node, finalizer::VIRTUAL_NODE);
         let patch = json!({"metadata": {"finalizers": rest, "resourceVersion": node["metadata"]["resourceVersion"]}});

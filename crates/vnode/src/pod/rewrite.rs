@@ -123,12 +123,10 @@ fn token_key(index: usize) -> String {
 fn tokens(spec: &mut Value, pod: &Value) {
     for volume in list_mut(spec, "/volumes") {
         let name = token_name(pod, volume);
-        let mut index = 0;
-        for source in list_mut(volume, "/projected/sources").filter(|source| source["serviceAccountToken"].is_object())
-        {
+        let sources = list_mut(volume, "/projected/sources");
+        for (index, source) in sources.filter(|source| source["serviceAccountToken"].is_object()).enumerate() {
             let path = source["serviceAccountToken"]["path"].clone();
             *source = json!({"secret": {"name": name, "items": [{"key": token_key(index), "path": path}]}});
-            index += 1;
         }
     }
 }

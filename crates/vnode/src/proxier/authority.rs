@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::resource;
 
 /// The Secret an API server is given as `--kubelet-certificate-authority`.
-const NAME: &str = "atoll-kubelet-ca";
+pub(crate) const NAME: &str = "atoll-kubelet-ca";
 
 /// The authority that issues serving certificates of virtual nodes; made when it is missing.
 pub async fn kubelet_ca(computing: &Endpoint, now: jiff::Timestamp) -> Result<Ca, Status> {

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use atoll_apiserver::Server;
+use atoll_apiserver::{Server, ServerError};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::Proxier;
 use super::serve::Kubelet;
+use super::{Kubelets, Proxier};
+use crate::switchboard::Switchboard;
 use crate::syncer::Syncer;
 
 /// How many ports are tried for a node.
@@ -27,16 +28,46 @@ impl Drop for Doors {
     }
 }
 
+impl Doors {
+    /// The open port of a virtual node.
+    pub(crate) fn port(&self, node: &str) -> Option<u16> {
+        self.open.lock().get(node).map(|(port, _)| *port)
+    }
+
+    /// Opens the port of a virtual node, and closes the one it had.
+    pub(crate) async fn open(
+        &self,
+        proxier: &Arc<Proxier>,
+        board: &Arc<Switchboard>,
+        node: &str,
+        port: u16,
+    ) -> Result<(), ServerError> {
+        let server = Server::bind(SocketAddr::new(proxier.options.listen, port), proxier.tls.clone()).await?;
+        let stop = CancellationToken::new();
+        tokio::spawn(server.run(Kubelet::new(board.clone(), proxier.clone(), node), stop.clone()));
+        let earlier = self.open.lock().insert(node.to_owned(), (port, stop));
+        earlier.into_iter().for_each(|(_, stop)| stop.cancel());
+        Ok(())
+    }
+
+    /// Closes the port of a virtual node that is gone.
+    pub(crate) fn close(&self, node: &str) {
+        if let Some((_, stop)) = self.open.lock().remove(node) {
+            stop.cancel();
+        }
+    }
+}
+
 impl Syncer {
-    /// The port of a virtual node, open if the kubelet API is served at all.
-    pub(crate) async fn kubelet_port(self: &Arc<Self>, node: &str, labelled: &str) -> u16 {
+    /// The port of a virtual node, open if the kubelet API is served here.
+    pub(crate) async fn kubelet_port(&self, node: &str, labelled: &str) -> u16 {
         let mut port = self.computing.ports.assign(node, labelled);
-        let Some(proxier) = &self.settings.proxier else { return port };
-        if let Some((open, _)) = self.doors.open.lock().get(node) {
-            return *open;
+        let Kubelets::Here(proxier) = &self.settings.kubelets else { return port };
+        if let Some(open) = self.doors.port(node) {
+            return open;
         }
         for _ in 0..TRIES {
-            match self.open_door(proxier, node, port).await {
+            match self.doors.open(proxier, &self.board, node, port).await {
                 Ok(()) => return port,
                 Err(error) => {
                     tracing::warn!(node, port, %error, "trying another port");
@@ -45,28 +76,5 @@ impl Syncer {
             }
         }
         port
-    }
-
-    async fn open_door(
-        self: &Arc<Self>,
-        proxier: &Arc<Proxier>,
-        node: &str,
-        port: u16,
-    ) -> Result<(), atoll_apiserver::ServerError> {
-        let server = Server::bind(SocketAddr::new(proxier.options.listen, port), proxier.tls.clone()).await?;
-        let stop = CancellationToken::new();
-        // Weak: the ports close with the syncer, not the other way round.
-        let kubelet = Kubelet::new(Arc::downgrade(self), proxier.clone(), node);
-        tokio::spawn(server.run(kubelet, stop.clone()));
-        let earlier = self.doors.open.lock().insert(node.to_owned(), (port, stop));
-        earlier.into_iter().for_each(|(_, stop)| stop.cancel());
-        Ok(())
-    }
-
-    /// Closes the port of a virtual node that is gone.
-    pub(crate) fn close_door(&self, node: &str) {
-        if let Some((_, stop)) = self.doors.open.lock().remove(node) {
-            stop.cancel();
-        }
     }
 }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::syncer::Syncer;
+use crate::switchboard::Switchboard;
 use crate::tree;
 
 /// One container's use.
@@ -62,7 +62,7 @@ impl Meter {
     }
 }
 
-impl Syncer {
+impl Switchboard {
     /// What the pods of a virtual node use.
     async fn uses(&self, node: &str) -> Result<Vec<Use>, Status> {
         Ok(self.reading().await?.get(node).cloned().unwrap_or_default())
@@ -82,16 +82,17 @@ impl Syncer {
     }
 
     async fn read(&self) -> Result<Reading, Status> {
-        let mount = self.binding().mount_namespace.clone();
-        let list = self.below().get_path(&format!("/apis/metrics.k8s.io/v1beta1/namespaces/{mount}/pods")).await?;
+        let mount = &self.mount;
+        let path = format!("/apis/metrics.k8s.io/v1beta1/namespaces/{mount}/pods");
+        let list = self.worker.endpoint.get_path(&path).await?;
         let mut out = Reading::new();
         for item in tree::list(&list["items"]) {
-            let Some(below) = self.pods.get(&mount, tree::name(item)).map(|item| item.tree()) else { continue };
-            if !crate::syncer::is_ours(&below, &self.computing.owner) {
+            let Some(below) = self.pods.get(mount, tree::name(item)).map(|item| item.tree()) else { continue };
+            if !crate::syncer::is_ours(&below, &self.owner) {
                 continue;
             }
             let node = tree::annotation(&below, annotation::VIRTUAL_NODE_NAME);
-            let at = item["timestamp"].as_str().and_then(time::parse).unwrap_or_else(|| self.now());
+            let at = item["timestamp"].as_str().and_then(time::parse).unwrap_or_else(|| (self.clock)());
             let uid = tree::annotation(&below, annotation::VIRTUAL_POD_UID);
             for container in tree::list(&item["containers"]) {
                 let amount = |name: &str| {
@@ -129,7 +130,7 @@ impl Syncer {
 
     /// `/stats/summary`.
     pub(crate) async fn summary(&self, node: &str) -> Result<Value, Status> {
-        Ok(summary(node, &self.uses(node).await?, self.now()))
+        Ok(summary(node, &self.uses(node).await?, (self.clock)()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The kubelet API of virtual nodes: one TLS port per node, every path behind authentication and
 //! authorisation by the computing cluster.
 
+mod apart;
 mod auth;
 mod authority;
 mod door;
@@ -18,6 +19,8 @@ use atoll_pki::{Ca, CaBundle, San, ServerCerts, Validity};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use apart::{Attendance, MAIN_PORT, attend};
+pub(crate) use authority::NAME as AUTHORITY;
 pub use authority::kubelet_ca;
 pub(crate) use door::Doors;
 pub(crate) use meter::{Meter, Use};
@@ -34,12 +37,25 @@ pub struct ProxierOptions {
     pub listen: IpAddr,
     /// The address virtual nodes announce.
     pub advertise: IpAddr,
+    /// Further names of the serving certificate.
+    pub names: Vec<String>,
     /// Issues the serving certificate, which is renewed while serving.
     pub ca: Arc<Ca>,
     /// Who vouches for callers with certificates; without, those the computing cluster publishes.
     pub clients: Option<CaBundle>,
     /// For whom callers' tokens must be meant; empty means the computing cluster itself.
     pub audiences: Vec<String>,
+}
+
+/// Where the kubelet API of virtual nodes is served.
+#[derive(Clone)]
+pub(crate) enum Kubelets {
+    /// It is not.
+    Nowhere,
+    /// In this process.
+    Here(Arc<Proxier>),
+    /// By the proxiers of the binding, which are pods of the computing cluster.
+    Elsewhere,
 }
 
 /// What all ports share.
@@ -79,6 +95,7 @@ impl Proxier {
         }
         let mut names =
             vec![San::Ip(self.options.advertise), San::new("localhost"), San::new("127.0.0.1"), San::new("kubelet")];
+        names.extend(self.options.names.iter().map(|name| San::new(name)));
         if !self.options.listen.is_unspecified() {
             names.push(San::Ip(self.options.listen));
         }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use atoll_apiserver::{Body, Incoming, failure, json as json_answer, response};
@@ -15,27 +15,26 @@ use serde_json::{Value, json};
 use super::Proxier;
 use super::route::{Route, route};
 use super::translate;
-use crate::connect::Found;
-use crate::syncer::Syncer;
+use crate::switchboard::{Found, Switchboard};
 use crate::tree;
 
 /// The kubelet API of one virtual node, as a service. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Kubelet {
-    syncer: Weak<Syncer>,
+    board: Arc<Switchboard>,
     proxier: Arc<Proxier>,
+    /// Empty for the pods of all virtual nodes of the binding, which only they may see who may see every node.
     node: Arc<str>,
 }
 
 impl Kubelet {
-    pub(crate) fn new(syncer: Weak<Syncer>, proxier: Arc<Proxier>, node: &str) -> Self {
-        Self { syncer, proxier, node: node.into() }
+    pub(crate) fn new(board: Arc<Switchboard>, proxier: Arc<Proxier>, node: &str) -> Self {
+        Self { board, proxier, node: node.into() }
     }
 
     async fn handle(self, request: Request<Incoming>) -> Result<Response<Body>, Status> {
-        let syncer = self.syncer.upgrade().ok_or_else(|| Status::unavailable("shutting down"))?;
         let path = request.uri().path().to_owned();
-        let computing = syncer.above();
+        let computing = &self.board.computing;
         // Before anything else, whatever the path: who, and may they?
         let caller = self.proxier.caller(computing, request.headers(), request.extensions()).await?;
         self.proxier.authorize(computing, &caller, request.method(), &path, &self.node).await?;
@@ -43,43 +42,48 @@ impl Kubelet {
         let bad = |why: String| Status::bad_request(why);
         match route(&path) {
             Some(Route::Logs { namespace, pod, container }) => {
-                let found = self.find(&syncer, namespace, pod, container)?;
+                let found = self.find(namespace, pod, container).await?;
                 only(&request, &[Method::GET])?;
-                pass(found, request, "log", &translate::logs(&query, container).map_err(bad)?).await
+                found.pass(request, "log", &translate::logs(&query, container).map_err(bad)?).await
             }
             Some(Route::Exec { namespace, pod, container }) => {
-                let found = self.find(&syncer, namespace, pod, container)?;
+                let found = self.find(namespace, pod, container).await?;
                 only(&request, &[Method::GET, Method::POST])?;
-                pass(found, request, "exec", &translate::exec(&query, container, true).map_err(bad)?).await
+                found.pass(request, "exec", &translate::exec(&query, container, true).map_err(bad)?).await
             }
             Some(Route::Attach { namespace, pod, container }) => {
-                let found = self.find(&syncer, namespace, pod, container)?;
+                let found = self.find(namespace, pod, container).await?;
                 only(&request, &[Method::GET, Method::POST])?;
-                pass(found, request, "attach", &translate::exec(&query, container, false).map_err(bad)?).await
+                found.pass(request, "attach", &translate::exec(&query, container, false).map_err(bad)?).await
             }
             Some(Route::PortForward { namespace, pod }) => {
-                let found = self.find(&syncer, namespace, pod, "")?;
+                let found = self.find(namespace, pod, "").await?;
                 only(&request, &[Method::GET, Method::POST])?;
-                pass(found, request, "portforward", &translate::port_forward(&query)).await
+                found.pass(request, "portforward", &translate::port_forward(&query)).await
             }
-            Some(Route::Pods) => Ok(json_answer(200, &pod_list(&syncer, &self.node, false))),
-            Some(Route::RunningPods) => Ok(json_answer(200, &pod_list(&syncer, &self.node, true))),
-            Some(Route::ResourceMetrics) => {
-                let text = syncer.resource_metrics(&self.node).await;
+            Some(Route::Health) => Ok(response(200, "text/plain; charset=utf-8", "ok")),
+            Some(other) if !self.node.is_empty() => self.about_node(other).await,
+            _ => Err(Status::new(404, Reason::NotFound, "404 page not found")),
+        }
+    }
+
+    /// What concerns the node, not one of its pods.
+    async fn about_node(&self, route: Route<'_>) -> Result<Response<Body>, Status> {
+        match route {
+            Route::Pods => Ok(json_answer(200, &self.pod_list(false).await?)),
+            Route::RunningPods => Ok(json_answer(200, &self.pod_list(true).await?)),
+            Route::ResourceMetrics => {
+                let text = self.board.resource_metrics(&self.node).await;
                 Ok(response(200, "text/plain; version=0.0.4; charset=utf-8", text))
             }
-            Some(Route::Summary) => syncer.summary(&self.node).await.map(|summary| json_answer(200, &summary)),
-            Some(Route::Health) => Ok(response(200, "text/plain; charset=utf-8", "ok")),
-            None => Err(Status::new(404, Reason::NotFound, "404 page not found")),
+            _ => self.board.summary(&self.node).await.map(|summary| json_answer(200, &summary)),
         }
     }
 
     /// The physical pod of a pod on this very node, with this container.
-    fn find(&self, syncer: &Arc<Syncer>, namespace: &str, pod: &str, container: &str) -> Result<Found, Status> {
-        let found = syncer.find(namespace, pod)?;
-        let here =
-            syncer.computing.pods.get(namespace, pod).is_some_and(|item| item.tree()["spec"]["nodeName"] == *self.node);
-        if !here {
+    async fn find(&self, namespace: &str, pod: &str, container: &str) -> Result<Found, Status> {
+        let found = self.board.find(namespace, pod).await?;
+        if !self.node.is_empty() && found.node != *self.node {
             return Err(Status::not_found("", "pods", pod));
         }
         let groups = ["containers", "initContainers", "ephemeralContainers"];
@@ -94,6 +98,13 @@ impl Kubelet {
         }
         Ok(found)
     }
+
+    /// The pods of the node, as a kubelet lists them.
+    async fn pod_list(&self, running: bool) -> Result<Value, Status> {
+        let mut items = self.board.pods_on(&self.node).await?;
+        items.retain(|pod| !running || pod["status"]["phase"] == "Running");
+        Ok(json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}))
+    }
 }
 
 fn only(request: &Request<Incoming>, methods: &[Method]) -> Result<(), Status> {
@@ -101,26 +112,6 @@ fn only(request: &Request<Incoming>, methods: &[Method]) -> Result<(), Status> {
         return Ok(());
     }
     Err(Status::new(405, Reason::MethodNotAllowed, "the method is not allowed"))
-}
-
-async fn pass(
-    found: Found,
-    mut request: Request<Incoming>,
-    subresource: &str,
-    query: &str,
-) -> Result<Response<Body>, Status> {
-    *request.uri_mut() = found.path(subresource, query)?;
-    let passage = found.syncer.worker.passage.clone();
-    passage.ok_or_else(|| Status::unavailable("the worker cluster takes no streams"))?.pass(request).await
-}
-
-/// The pods of a node, as a kubelet lists them.
-fn pod_list(syncer: &Syncer, node: &str, running: bool) -> Value {
-    let mut keys = syncer.computing.pods_on(node);
-    keys.sort();
-    let pods = keys.iter().filter_map(|key| syncer.computing.pods.get_key(key)).map(|item| item.tree());
-    let items: Vec<Value> = pods.filter(|pod| !running || pod["status"]["phase"] == "Running").collect();
-    json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items})
 }
 
 impl tower::Service<Request<hyper::body::Incoming>> for Kubelet {

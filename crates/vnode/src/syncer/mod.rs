@@ -29,11 +29,12 @@ pub(crate) use usage::{Usage, is_ours, original_of};
 
 use crate::binding::Binding;
 use crate::copy::{Copies, Kind, Thing, Users};
-use crate::manager::Settings;
+use crate::manager::{Settings, proxier_pods};
 use crate::pod::{Intranet, SWEEP, Workload};
-use crate::proxier::{Doors, Meter};
+use crate::proxier::{Doors, Kubelets, Meter};
 use crate::resource;
 use crate::service::Traffics;
+use crate::switchboard::Switchboard;
 use crate::trim;
 use crate::worker::Worker;
 
@@ -57,7 +58,9 @@ pub(crate) struct Syncer {
     pub(crate) users: Users,
     pub(crate) traffics: Traffics,
     pub(crate) doors: Doors,
-    pub(crate) meter: Meter,
+    pub(crate) board: Arc<Switchboard>,
+    /// Pods that serve the kubelet API, where that is not done here.
+    pub(crate) proxiers: Option<Cache>,
     pub(crate) csi_nodes: Cache,
     pub(crate) events: Cache,
     /// What was last told about a pod, by uid.
@@ -78,6 +81,14 @@ async fn guarded(pass: impl Future<Output = Result<Option<Duration>, Status>>) -
 /// The objects of a cache, read one by one: thousands at once would be a burden.
 pub(crate) fn one_by_one(cache: &Cache) -> impl Iterator<Item = Item> + '_ {
     cache.keys().into_iter().filter_map(|key| cache.get_key(&key))
+}
+
+/// Follows the pods that serve the kubelet API; all nodes are looked at when one comes or goes.
+fn follow_proxiers(computing: &Endpoint, binding: &str, queues: &Queues, nodes: Cache) -> Informer {
+    let sink = queues.clone();
+    Informer::start_slim(computing.clone(), resource::pods(), proxier_pods(binding), trim::bare, move |_| {
+        nodes.keys().into_iter().for_each(|name| sink.nodes.add(name));
+    })
 }
 
 /// What a syncer follows; ends when dropped.
@@ -145,7 +156,19 @@ impl Syncer {
         let mut sources = Sources { informers: vec![nodes, pods, policies, csi_nodes, events] };
         let [nodes, pods, policies, csi_nodes, events] =
             [0, 1, 2, 3, 4].map(|index| sources.informers[index].cache.clone());
-        sources.informers.extend(informers.into_iter().chain(more));
+        let elsewhere = matches!(settings.kubelets, Kubelets::Elsewhere);
+        let proxiers = elsewhere.then(|| follow_proxiers(&computing.endpoint, &binding.name, &queues, nodes.clone()));
+        let known = proxiers.as_ref().map(|informer| informer.cache.clone());
+        sources.informers.extend(informers.into_iter().chain(more).chain(proxiers));
+        let board = Switchboard {
+            computing: computing.endpoint.clone(),
+            owner: computing.owner.clone(),
+            worker: worker.clone(),
+            mount: binding.mount_namespace.clone(),
+            pods: pods.clone(),
+            meter: Meter::default(),
+            clock: settings.clock.clone(),
+        };
         let syncer = Self {
             settings,
             computing,
@@ -160,7 +183,8 @@ impl Syncer {
             users: Users::default(),
             traffics,
             doors: Doors::default(),
-            meter: Meter::default(),
+            board: Arc::new(board),
+            proxiers: known,
             csi_nodes,
             events,
             complaints: Mutex::default(),

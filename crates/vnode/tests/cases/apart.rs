@@ -11,8 +11,9 @@ use crate::corners::until_going;
 use crate::pods::start_pod;
 use crate::stage::*;
 
-const SYSTEM: &str = "kubeocean-system";
-const NAME: &str = "kubeocean-syncer-w1";
+pub const SYSTEM: &str = "kubeocean-system";
+pub const SYNCER: &str = "kubeocean-syncer-w1";
+pub const PROXIER: &str = "kubeocean-proxier-w1";
 
 fn deployments() -> Gvr {
     Gvr::new("apps", "v1", "deployments")
@@ -22,15 +23,17 @@ fn access(plural: &str) -> Gvr {
     Gvr::new("rbac.authorization.k8s.io", "v1", plural)
 }
 
+type Part = (Gvr, Option<&'static str>, &'static str);
+
 /// Everything that belongs to the binding.
-fn parts() -> Vec<(Gvr, Option<&'static str>)> {
-    let mut out = vec![(deployments(), Some(SYSTEM)), (Gvr::new("", "v1", "serviceaccounts"), Some(SYSTEM))];
-    for plural in ["clusterroles", "clusterrolebindings"] {
-        out.push((access(plural), None));
+fn parts() -> Vec<Part> {
+    let mut out = vec![(services(), Some(SYSTEM), "kubeocean-proxier-w1-svc")];
+    for name in [SYNCER, PROXIER] {
+        out.extend([deployments(), Gvr::new("", "v1", "serviceaccounts")].map(|gvr| (gvr, Some(SYSTEM), name)));
+        out.extend(["clusterroles", "clusterrolebindings"].map(|plural| (access(plural), None, name)));
+        out.extend(["roles", "rolebindings"].map(|plural| (access(plural), Some(SYSTEM), name)));
     }
-    for plural in ["roles", "rolebindings"] {
-        out.extend([(access(plural), Some(SYSTEM)), (access(plural), Some("kube-node-lease"))]);
-    }
+    out.extend(["roles", "rolebindings"].map(|plural| (access(plural), Some("kube-node-lease"), SYNCER)));
     out
 }
 
@@ -38,7 +41,7 @@ fn image(deployment: &Value) -> &Value {
     &deployment["spec"]["template"]["spec"]["containers"][0]["image"]
 }
 
-async fn manage(stage: &Stage) -> Manager {
+pub async fn manage(stage: &Stage) -> Manager {
     manage_as(stage, stage.compute.clone()).await
 }
 
@@ -50,26 +53,62 @@ async fn manage_as(stage: &Stage, computing: Endpoint) -> Manager {
     Manager::start(options, stage.stop.child_token()).await
 }
 
-/// What a pod of the Deployment does, with the rights of its account.
-async fn syncer(stage: &Stage, stop: &CancellationToken) -> (Manager, Endpoint) {
+/// The way of a ServiceAccount into the computing cluster.
+pub fn way_of(stage: &Stage, account: &str) -> Endpoint {
     let groups = ["system:serviceaccounts", "system:serviceaccounts:kubeocean-system", "system:authenticated"];
     let account = Identity {
-        user: format!("system:serviceaccount:{SYSTEM}:{NAME}"),
+        user: format!("system:serviceaccount:{SYSTEM}:{account}"),
         groups: groups.map(ToOwned::to_owned).to_vec(),
         ..Identity::default()
     };
-    let way = Worker::in_process(&stage.hub, "compute", account).endpoint;
+    Worker::in_process(&stage.hub, "compute", account).endpoint
+}
+
+/// What a pod of the syncer's Deployment does, with the rights of its account.
+pub async fn syncer(stage: &Stage, stop: &CancellationToken) -> (Manager, Endpoint) {
+    let way = way_of(stage, SYNCER);
     let mut options = stage.options();
     options.computing = way.clone();
-    options.share = Share::Binding("w1".to_owned());
+    options.share = Share::Syncer("w1".to_owned());
     options.identity = Some("pod-1".to_owned());
     (Manager::start(options, stop.clone()).await, way)
 }
 
+/// Plays a pod of the proxier's Deployment that is ready, or is not.
+pub async fn proxier_pod(stage: &Stage, name: &str, ip: &str, ready: bool) {
+    let deployment = until_there(&stage.compute, &deployments(), Some(SYSTEM), PROXIER).await;
+    let labels = &deployment["spec"]["template"]["metadata"]["labels"];
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": SYSTEM, "labels": labels},
+        "spec": {"containers": [{"name": "proxier", "image": "atoll:1"}]}});
+    stage.compute.ensure(&pods(), Some(SYSTEM), &pod).await.unwrap();
+    let ready = if ready { "True" } else { "False" };
+    let status = json!({"status": {"podIP": ip, "conditions": [{"type": "Ready", "status": ready}]}});
+    patch(&stage.compute, &pods(), Some(SYSTEM), name, "status", status).await;
+}
+
+/// Waits until the binding says this of its proxier.
+async fn until_answered(stage: &Stage, status: &str, reason: &str) {
+    until(&stage.compute, &bindings(), None, "w1", |binding| {
+        let own = binding.map(|binding| condition(binding, "ProxierReady"));
+        own.is_some_and(|own| own["status"] == status && own["reason"] == reason)
+    })
+    .await;
+}
+
+/// Waits until the virtual node announces these addresses.
+async fn until_at(stage: &Stage, addresses: &[&str]) {
+    until(&stage.compute, &nodes(), None, "vnode-w1-n1", |node| {
+        let known = node.and_then(|node| node["status"]["addresses"].as_array().cloned()).unwrap_or_default();
+        let ips: Vec<&Value> = known.iter().filter(|own| own["type"] == "InternalIP").collect();
+        node.is_some() && ips.iter().map(|own| own["address"].as_str().unwrap()).eq(addresses.iter().copied())
+    })
+    .await;
+}
+
 /// Plays the controllers of the computing cluster.
-async fn available(stage: &Stage, count: u32) {
+async fn available(stage: &Stage, name: &str, count: u32) {
     let status = json!({"status": {"replicas": 1, "readyReplicas": count, "availableReplicas": count}});
-    patch(&stage.compute, &deployments(), Some(SYSTEM), NAME, "status", status).await;
+    patch(&stage.compute, &deployments(), Some(SYSTEM), name, "status", status).await;
 }
 
 async fn until_phase(stage: &Stage, phase: &str, reason: &str) {
@@ -80,17 +119,17 @@ async fn until_phase(stage: &Stage, phase: &str, reason: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_binding_may_have_a_deployment_of_its_own_with_no_more_rights_than_it_needs() {
+async fn a_binding_may_have_deployments_of_its_own_with_no_more_rights_than_they_need() {
     let stage = Stage::open().await;
     let _manager = manage(&stage).await;
     make_node(&stage.w1, "n1", "4", "8Gi").await;
     make_policy(&stage.w1, "p1", "w1", json!({})).await;
     stage.bind("w1", json!({})).await;
-    until_there(&stage.compute, &deployments(), Some(SYSTEM), NAME).await;
+    until_there(&stage.compute, &deployments(), Some(SYSTEM), SYNCER).await;
     until_phase(&stage, "Pending", "SyncerNotReady").await;
     let stop = stage.stop.child_token();
     let (first, way) = syncer(&stage, &stop).await;
-    available(&stage, 1).await;
+    available(&stage, SYNCER, 1).await;
     until_phase(&stage, "Ready", "ValidationPassed").await;
     until_there(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
     start_pod(&stage, &pod("web", "vnode-w1-n1", "500m")).await;
@@ -110,27 +149,57 @@ async fn a_binding_may_have_a_deployment_of_its_own_with_no_more_rights_than_it_
     assert_eq!(way.list(&deployments(), Some(SYSTEM), "").await.unwrap_err().code, 403);
 
     // A Deployment that does not know its pod works is not believed; one without a pod that works is.
-    available(&stage, 0).await;
+    available(&stage, SYNCER, 0).await;
     stage.pass(2).await;
     until_phase(&stage, "Ready", "ValidationPassed").await;
     stop.cancel();
     first.ended().await;
     until_phase(&stage, "Failed", "SyncerNotReady").await;
     let _second = syncer(&stage, &stage.stop.child_token()).await;
-    available(&stage, 1).await;
+    available(&stage, SYNCER, 1).await;
     until_phase(&stage, "Ready", "ValidationPassed").await;
 
     stage.compute.delete(&bindings(), None, "w1", &json!({})).await.unwrap();
     until_going(&stage.w1, MOUNT, &below("default", "web")).await;
-    let there = stage.compute.get_opt(&deployments(), Some(SYSTEM), NAME).await.unwrap();
+    let there = stage.compute.get_opt(&deployments(), Some(SYSTEM), SYNCER).await.unwrap();
     assert!(there.is_some(), "whoever gives back must be there for it");
     kill(&stage.w1, MOUNT, &below("default", "web")).await;
     until_gone(&stage.compute, &bindings(), None, "w1").await;
-    for (gvr, namespace) in parts() {
-        until_gone(&stage.compute, &gvr, namespace, NAME).await;
+    for (gvr, namespace, name) in parts() {
+        until_gone(&stage.compute, &gvr, namespace, name).await;
     }
     let other = stage.compute.get_opt(&deployments(), Some(SYSTEM), "kubeocean-syncer-w2").await.unwrap();
     assert!(other.is_some(), "the other binding keeps its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn virtual_nodes_announce_a_proxier_that_is_ready_and_follow_when_it_goes() {
+    let stage = Stage::open().await;
+    let _manager = manage(&stage).await;
+    make_node(&stage.w1, "n1", "4", "8Gi").await;
+    make_policy(&stage.w1, "p1", "w1", json!({})).await;
+    stage.bind("w1", json!({})).await;
+    until_there(&stage.compute, &deployments(), Some(SYSTEM), SYNCER).await;
+    let _syncer = syncer(&stage, &stage.stop.child_token()).await;
+    until_phase(&stage, "Ready", "ValidationPassed").await;
+    // Nobody answers yet: pods run, and calls are not sent to the leased node itself.
+    until_answered(&stage, "False", "ProxierNotReady").await;
+    until_at(&stage, &[]).await;
+    proxier_pod(&stage, "p1", "10.0.0.1", false).await;
+    proxier_pod(&stage, "p2", "10.0.0.2", true).await;
+    available(&stage, PROXIER, 1).await;
+    until_answered(&stage, "True", "ProxierCreated").await;
+    until_phase(&stage, "Ready", "ValidationPassed").await;
+    until_at(&stage, &["10.0.0.2"]).await;
+    proxier_pod(&stage, "p1", "10.0.0.1", true).await;
+    stage.pass(5).await;
+    until_at(&stage, &["10.0.0.2"]).await;
+    kill(&stage.compute, SYSTEM, "p2").await;
+    until_at(&stage, &["10.0.0.1"]).await;
+    kill(&stage.compute, SYSTEM, "p1").await;
+    available(&stage, PROXIER, 0).await;
+    until_answered(&stage, "False", "ProxierNotReady").await;
+    until_at(&stage, &["10.0.0.1"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,13 +219,13 @@ async fn the_roles_of_a_manager_that_deploys_are_enough_for_it() {
     let _manager = manage_as(&stage, Worker::in_process(&stage.hub, "compute", identity).endpoint).await;
     stage.bind("w1", json!({})).await;
     until_phase(&stage, "Pending", "SyncerNotReady").await;
-    for (gvr, namespace) in parts() {
-        until_there(&stage.compute, &gvr, namespace, NAME).await;
+    for (gvr, namespace, name) in parts() {
+        until_there(&stage.compute, &gvr, namespace, name).await;
     }
     stage.compute.delete(&bindings(), None, "w1", &json!({})).await.unwrap();
     until_gone(&stage.compute, &bindings(), None, "w1").await;
-    for (gvr, namespace) in parts() {
-        until_gone(&stage.compute, &gvr, namespace, NAME).await;
+    for (gvr, namespace, name) in parts() {
+        until_gone(&stage.compute, &gvr, namespace, name).await;
     }
 }
 
@@ -165,19 +234,29 @@ async fn what_belongs_to_a_binding_is_made_again_and_as_it_should_be() {
     let stage = Stage::open().await;
     let manager = manage(&stage).await;
     stage.bind("w1", json!({})).await;
-    for (gvr, namespace) in parts() {
-        let object = until_there(&stage.compute, &gvr, namespace, NAME).await;
+    for (gvr, namespace, name) in parts() {
+        let object = until_there(&stage.compute, &gvr, namespace, name).await;
         assert_eq!(object["metadata"]["ownerReferences"][0]["name"], "w1", "{object}");
     }
-    let changed = json!({"spec": {"template": {"spec": {"containers": [{"name": "syncer", "image": "other"}]}}}});
-    patch(&stage.compute, &deployments(), Some(SYSTEM), NAME, "", changed).await;
-    until(&stage.compute, &deployments(), Some(SYSTEM), NAME, |own| own.is_some_and(|own| *image(own) == "atoll:1"))
+    for (name, container) in [(SYNCER, "syncer"), (PROXIER, "proxier")] {
+        let changed = json!({"spec": {"template": {"spec": {"containers": [{"name": container, "image": "other"}]}}}});
+        patch(&stage.compute, &deployments(), Some(SYSTEM), name, "", changed).await;
+        until(&stage.compute, &deployments(), Some(SYSTEM), name, |own| {
+            own.is_some_and(|own| *image(own) == "atoll:1")
+        })
         .await;
-    for (gvr, namespace) in parts() {
-        stage.compute.delete(&gvr, namespace, NAME, &json!({})).await.unwrap();
     }
-    for (gvr, namespace) in parts() {
-        until_there(&stage.compute, &gvr, namespace, NAME).await;
+    let more = json!({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
+    patch(&stage.compute, &access("clusterroles"), None, PROXIER, "", more).await;
+    until(&stage.compute, &access("clusterroles"), None, PROXIER, |own| {
+        own.is_some_and(|own| !own["rules"].to_string().contains('*'))
+    })
+    .await;
+    for (gvr, namespace, name) in parts() {
+        stage.compute.delete(&gvr, namespace, name, &json!({})).await.unwrap();
+    }
+    for (gvr, namespace, name) in parts() {
+        until_there(&stage.compute, &gvr, namespace, name).await;
     }
 
     stage.pass(2).await;
@@ -192,7 +271,7 @@ async fn what_belongs_to_a_binding_is_made_again_and_as_it_should_be() {
     .await;
     stage.compute.delete(&bindings(), None, "twin", &json!({})).await.unwrap();
     until_gone(&stage.compute, &bindings(), None, "twin").await;
-    let kept = stage.compute.get(&deployments(), Some(SYSTEM), NAME).await.unwrap();
+    let kept = stage.compute.get(&deployments(), Some(SYSTEM), SYNCER).await.unwrap();
     assert_eq!(kept["metadata"]["labels"]["kubeocean.io/cluster-binding"], "w1");
 
     // A syncer that began and will never come back does not hold a binding that is left by force.
@@ -203,8 +282,8 @@ async fn what_belongs_to_a_binding_is_made_again_and_as_it_should_be() {
     patch(&stage.compute, &bindings(), None, "w1", "", leave).await;
     stage.compute.delete(&bindings(), None, "w1", &json!({})).await.unwrap();
     until_gone(&stage.compute, &bindings(), None, "w1").await;
-    for (gvr, namespace) in parts() {
-        until_gone(&stage.compute, &gvr, namespace, NAME).await;
+    for (gvr, namespace, name) in parts() {
+        until_gone(&stage.compute, &gvr, namespace, name).await;
     }
     drop(manager);
 }

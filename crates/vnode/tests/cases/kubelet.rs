@@ -46,68 +46,105 @@ impl Connect for Kubelets {
     }
 }
 
-struct Play {
-    stage: Stage,
-    _manager: atoll_vnode::Manager,
-    address: SocketAddr,
+/// A leased node with a running pod, whose kubelet API is served at an address.
+pub struct Play {
+    pub stage: Stage,
+    pub address: SocketAddr,
     serving: Arc<Ca>,
     clients: Ca,
 }
 
-/// A leased node with a running pod; the kubelet API on an address of its own.
-async fn play(ip: &str) -> Play {
-    let stage = Stage::open().await;
-    let ip: IpAddr = ip.parse().unwrap();
-    let now = stage.now();
-    let (serving, clients) = (Arc::new(Ca::generate("serving", now).unwrap()), Ca::generate("clients", now).unwrap());
-    let mut options = stage.options();
-    options.proxier = Some(atoll_vnode::ProxierOptions {
-        listen: ip,
-        advertise: ip,
-        ca: serving.clone(),
-        clients: Some(CaBundle::from_pem(&clients.cert_pem()).unwrap()),
-        audiences: Vec::new(),
-    });
-    let manager = atoll_vnode::Manager::start(options, stage.stop.child_token()).await;
-    for sub in atoll_vnode::STREAMS {
-        let connector = atoll_vnode::connector(manager.clone(), "compute", Some(Arc::new(Kubelets)));
-        stage.hub.add_connector("", "pods", sub, connector);
+impl Play {
+    /// Opens the clusters; nobody serves yet.
+    pub async fn open(ip: &str) -> Self {
+        let stage = Stage::open().await;
+        let now = stage.now();
+        let serving = Arc::new(Ca::generate("serving", now).unwrap());
+        let clients = Ca::generate("clients", now).unwrap();
+        Self { stage, address: SocketAddr::new(ip.parse().unwrap(), 0), serving, clients }
     }
-    make_node(&stage.w1, "n1", "4", "8Gi").await;
-    make_policy(&stage.w1, "p1", "w1", json!({})).await;
-    stage.bind("w1", json!({})).await;
-    let node = until_there(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
-    make_pod(&stage.compute, &pod("web", "vnode-w1-n1", "1")).await;
-    let name = below("default", "web");
-    until_there(&stage.w1, &pods(), Some(MOUNT), &name).await;
-    run(&stage.w1, MOUNT, &name, "n1").await;
-    until(&stage.compute, &pods(), Some("default"), "web", |pod| {
-        pod.is_some_and(|pod| pod["status"]["phase"] == "Running")
-    })
-    .await;
-    assert_eq!(node["status"]["addresses"][0]["address"], ip.to_string());
-    let port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_u64().unwrap();
-    Play { stage, _manager: manager, address: SocketAddr::new(ip, port as u16), serving, clients }
+
+    /// How the kubelet API is served.
+    pub fn proxier(&self) -> atoll_vnode::ProxierOptions {
+        atoll_vnode::ProxierOptions {
+            listen: self.address.ip(),
+            advertise: self.address.ip(),
+            names: Vec::new(),
+            ca: self.serving.clone(),
+            clients: Some(CaBundle::from_pem(&self.clients.cert_pem()).unwrap()),
+            audiences: Vec::new(),
+        }
+    }
+
+    /// The authority of callers.
+    pub fn vouches(&self) -> String {
+        self.clients.cert_pem()
+    }
+
+    /// Leases a node and has a pod run there, with the workers' kubelets played.
+    pub async fn begin(&mut self, manager: &atoll_vnode::Manager) {
+        let stage = &self.stage;
+        for sub in atoll_vnode::STREAMS {
+            let connector = atoll_vnode::connector(manager.clone(), "compute", Some(Arc::new(Kubelets)));
+            stage.hub.add_connector("", "pods", sub, connector);
+        }
+        make_node(&stage.w1, "n1", "4", "8Gi").await;
+        make_policy(&stage.w1, "p1", "w1", json!({})).await;
+        stage.bind("w1", json!({})).await;
+        until_there(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
+        make_pod(&stage.compute, &pod("web", "vnode-w1-n1", "1")).await;
+        let name = below("default", "web");
+        until_there(&stage.w1, &pods(), Some(MOUNT), &name).await;
+        run(&stage.w1, MOUNT, &name, "n1").await;
+        until(&stage.compute, &pods(), Some("default"), "web", |pod| {
+            pod.is_some_and(|pod| pod["status"]["phase"] == "Running")
+        })
+        .await;
+    }
+
+    /// Learns the port from the virtual node, once it announces our address.
+    pub async fn arrive(&mut self) {
+        let own = self.address.ip().to_string();
+        let node = until(&self.stage.compute, &nodes(), None, "vnode-w1-n1", |node| {
+            node.is_some_and(|node| node["status"]["addresses"][0]["address"] == own)
+        })
+        .await
+        .unwrap();
+        let port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_u64().unwrap();
+        self.address.set_port(port as u16);
+    }
 }
 
+/// Everything in one process.
+async fn play(ip: &str) -> Play {
+    let mut play = Play::open(ip).await;
+    let mut options = play.stage.options();
+    options.proxier = Some(play.proxier());
+    let manager = atoll_vnode::Manager::start(options, play.stage.stop.child_token()).await;
+    play.begin(&manager).await;
+    play.arrive().await;
+    play
+}
+
+/// As whom a call is made.
 #[derive(Clone)]
-enum As {
+pub enum As {
     Nobody,
     Certificate(PemPair),
     Token(String),
 }
 
 impl Play {
-    fn certificate(&self, ca: &Ca, user: &str, groups: &[&str]) -> As {
+    pub fn certificate(&self, ca: &Ca, user: &str, groups: &[&str]) -> As {
         let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
         As::Certificate(ca.issue_client(user, &groups, Validity::days(self.stage.now(), 1)).unwrap())
     }
 
-    fn admin(&self) -> As {
+    pub fn admin(&self) -> As {
         self.certificate(&self.clients, "apiserver", &["system:masters"])
     }
 
-    async fn send(
+    pub async fn send(
         &self,
         method: &str,
         path: &str,
@@ -142,7 +179,7 @@ impl Play {
         sender.send_request(request.body(Empty::<bytes::Bytes>::new()).unwrap()).await.unwrap()
     }
 
-    async fn get(&self, path: &str, caller: &As) -> (u16, String) {
+    pub async fn get(&self, path: &str, caller: &As) -> (u16, String) {
         let answer = self.send("GET", path, caller, false).await;
         let code = answer.status().as_u16();
         let bytes = answer.into_body().collect().await.unwrap().to_bytes();
@@ -259,6 +296,13 @@ async fn no_token_is_ever_written_to_the_log() {
 #[tokio::test]
 async fn everybody_else_is_refused_on_every_path_of_every_socket() {
     let play = play("127.0.0.72").await;
+    // Every socket this process listens on at that address, found by looking.
+    assert_eq!(listening(play.address.ip()), [play.address], "one port per virtual node and no other");
+    refused_everywhere(&play).await;
+}
+
+/// Whoever is not known and allowed gets nothing on any path of a door.
+pub async fn refused_everywhere(play: &Play) {
     let stranger = Ca::generate("clients", play.stage.now()).unwrap();
     let user = play.certificate(&play.clients, "jane", &["developers"]);
     let account =
@@ -295,9 +339,6 @@ async fn everybody_else_is_refused_on_every_path_of_every_socket() {
         ("unauthorised user", user, 403),
         ("unauthorised service account", As::Token(good), 403),
     ];
-    // Every socket this process listens on at that address, found by looking.
-    let sockets = listening(play.address.ip());
-    assert_eq!(sockets, [play.address], "one port per virtual node and no other");
     for (who, caller, expected) in &callers {
         for path in PATHS {
             for method in ["GET", "POST"] {
@@ -397,7 +438,7 @@ async fn the_serving_certificate_is_renewed_while_serving() {
 }
 
 /// Listening TCP sockets of an address.
-fn listening(ip: IpAddr) -> Vec<SocketAddr> {
+pub fn listening(ip: IpAddr) -> Vec<SocketAddr> {
     let IpAddr::V4(ip) = ip else { panic!("only for IPv4") };
     let hex = ip.octets().iter().rev().map(|byte| format!("{byte:02X}")).collect::<String>();
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();

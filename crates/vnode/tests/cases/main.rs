@@ -10,6 +10,7 @@ mod kubelet;
 mod manager;
 mod nodes;
 mod pods;
+mod proxier;
 mod rights;
 mod security;
 mod silence;

@@ -23,9 +23,9 @@ fn lessee() -> Identity {
 }
 
 /// Notes what is asked for: verb, resource, and whether outside the mount namespace.
-struct Recorder {
-    through: Endpoint,
-    seen: Arc<Mutex<BTreeSet<(String, String, bool)>>>,
+pub struct Recorder {
+    pub through: Endpoint,
+    pub seen: Seen,
 }
 
 #[async_trait::async_trait]
@@ -55,7 +55,7 @@ async fn grant(stage: &Stage) -> [Value; 2] {
     roles
 }
 
-type Seen = Arc<Mutex<BTreeSet<(String, String, bool)>>>;
+pub type Seen = Arc<Mutex<BTreeSet<(String, String, bool)>>>;
 
 async fn start(stage: &Stage) -> (Manager, Seen) {
     let seen = Seen::default();
