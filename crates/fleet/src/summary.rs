@@ -48,7 +48,7 @@ fn read(map: &Value) -> Amounts {
 fn add(sum: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let own = sum.entry(name.clone()).or_insert(Amount::ZERO);
-        *own = *own + *amount;
+        *own += *amount;
     }
 }
 

@@ -195,7 +195,7 @@ mod tests {
         let with = |pointer: &str, value: Value| {
             let mut new = old.clone();
             let (path, last) = pointer.rsplit_once('/').unwrap_or_default();
-            new.pointer_mut(path).map(|place| place[last] = value);
+            new.pointer_mut(path).unwrap()[last] = value;
             new
         };
         for (new, expected) in [

@@ -18,7 +18,7 @@ fn pod(member: usize, number: usize) -> Value {
         "metadata": {
             "name": format!("web-{}-{number}", number / 10), "namespace": format!("team-{}", number % 50), "uid": format!("{member}-{number}"),
             "resourceVersion": number.to_string(), "creationTimestamp": format!("2024-01-01T{:02}:{:02}:00Z", number % 24, number % 60),
-            "labels": {"app": format!("app-{}", number % 500), "tier": if number % 2 == 0 { "web" } else { "db" }, "pod-template-hash": format!("{number:x}")},
+            "labels": {"app": format!("app-{}", number % 500), "tier": if number.is_multiple_of(2) { "web" } else { "db" }, "pod-template-hash": format!("{number:x}")},
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": format!("{member}-rs-{}", number / 10), "controller": true}],
         },
         "spec": {"nodeName": format!("node-{}", number % 100), "containers": [{"name": "main", "image": "registry.example/web:1.2.3",

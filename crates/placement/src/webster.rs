@@ -128,7 +128,7 @@ mod tests {
     fn ties_go_by_name_in_the_order_the_uid_gives() {
         let parties = parties(&[("m1", 1), ("m2", 1)]);
         let odd = ["a", "b", "c", "d", "e"].into_iter().find(|uid| fnv1a_32(uid.as_bytes()) % 2 == 1);
-        let even = ["a", "b", "c", "d", "e"].into_iter().find(|uid| fnv1a_32(uid.as_bytes()) % 2 == 0);
+        let even = ["a", "b", "c", "d", "e"].into_iter().find(|uid| fnv1a_32(uid.as_bytes()).is_multiple_of(2));
         assert_eq!(divide(5, &parties, ""), [3, 2]);
         assert_eq!(divide(5, &parties, even.expect("one of five is even")), [3, 2]);
         assert_eq!(divide(5, &parties, odd.expect("one of five is odd")), [2, 3]);

@@ -63,8 +63,8 @@ pub(crate) fn key_text(item: &Value, schema: &Schema) -> String {
 }
 
 fn key_value(item: &Value, schema: &Schema) -> Map<String, Value> {
-    let field = |key: &Box<str>| Some((key.to_string(), item.get(&**key)?.clone()));
-    schema.list_map_keys.iter().filter_map(field).collect()
+    let field = |key: &str| Some((key.to_owned(), item.get(key)?.clone()));
+    schema.list_map_keys.iter().filter_map(|key| field(key)).collect()
 }
 
 fn text(value: &Value) -> String {

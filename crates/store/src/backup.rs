@@ -175,7 +175,7 @@ fn read_backup(from: &mut (dyn Read + Send)) -> Result<(Vec<Saved>, BackupSummar
                 summary.objects += 1;
             }
             (END, _) => {
-                if (&payload[..]) != [summary.instances.to_le_bytes(), summary.objects.to_le_bytes()].concat() {
+                if payload[..] != [summary.instances.to_le_bytes(), summary.objects.to_le_bytes()].concat() {
                     return Err(malformed("parts of it are missing"));
                 }
                 if from.read(&mut [0])? != 0 {

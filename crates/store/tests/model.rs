@@ -44,7 +44,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn key(name: u8) -> Key {
     // Two resources, so that scopes differ.
-    Key::new("", if name % 2 == 0 { "configmaps" } else { "pods" }, "d", &name.to_string())
+    Key::new("", if name.is_multiple_of(2) { "configmaps" } else { "pods" }, "d", &name.to_string())
 }
 
 fn write(name: u8, action: &Action) -> Write {

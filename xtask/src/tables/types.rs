@@ -256,7 +256,8 @@ fn leaf(schema: &Value, _packages: &mut Packages) -> Result<(&'static str, &'sta
 /// The type word of a field.
 fn expression(schema: &Value, packages: &mut Packages) -> Result<String> {
     if let Some(name) = reference(schema) {
-        let tilde = if schema.get("default").is_some_and(|d| d.to_string() == "{}") { "~" } else { "" };
+        let tilde =
+            if schema.get("default").is_some_and(|default| *default == serde_json::json!({})) { "~" } else { "" };
         return Ok(format!("{}{tilde}", packages.short(name)));
     }
     if let Some(items) = schema.get("items") {
@@ -266,7 +267,8 @@ fn expression(schema: &Value, packages: &mut Packages) -> Result<String> {
         return Ok(format!("{{}}{}", expression(values, packages)?));
     }
     let (word, zero) = leaf(schema, packages)?;
-    let tilde = if schema.get("default").is_some_and(|d| d.to_string() == zero) { "~" } else { "" };
+    let tilde =
+        if schema.get("default").is_some_and(|default| default.to_string().as_str() == zero) { "~" } else { "" };
     Ok(format!("{word}{tilde}"))
 }
 

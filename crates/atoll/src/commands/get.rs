@@ -118,7 +118,7 @@ impl Get {
         if code >= 400 {
             return Err(atoll_meta::Status::from_json(code, &body));
         }
-        serde_json::from_slice(&body).map_err(|error| atoll_meta::Status::internal(error))
+        serde_json::from_slice(&body).map_err(atoll_meta::Status::internal)
     }
 
     fn print(&self, tables: &[(&str, Value)]) -> anyhow::Result<()> {

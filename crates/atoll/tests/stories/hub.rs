@@ -49,7 +49,8 @@ fn start_with(directory: &Path, members: u32, words: &str) -> Child {
             return process;
         }
     }
-    panic!("the demonstration ended before it was ready: {}", said.join("\n"));
+    let ended = process.wait().unwrap();
+    panic!("the demonstration ended before it was ready, {ended}: {}", said.join("\n"));
 }
 
 impl Hub {

@@ -98,8 +98,8 @@ const POD_REQUEST: Printer = Printer {
     ],
     cells: |view| {
         let known = |view: &View| {
-            let kinds = view.items("status.conditions").iter().map(|condition| tree::text(condition, "type"));
-            kinds.filter(|kind| matches!(*kind, "Issued" | "Denied" | "Failed")).last().unwrap_or("Pending").to_owned()
+            let mut kinds = view.items("status.conditions").iter().map(|condition| tree::text(condition, "type"));
+            kinds.rfind(|kind| matches!(*kind, "Issued" | "Denied" | "Failed")).unwrap_or("Pending").to_owned()
         };
         vec![
             view.name(),

@@ -170,7 +170,7 @@ const MIGRATION: Printer = Printer {
         let known = ["Running", "Failed", "Succeeded"];
         let holding =
             view.items("status.conditions").iter().filter(|condition| tree::text(condition, "status") == "True");
-        let status = holding.map(|condition| tree::text(condition, "type")).filter(|kind| known.contains(kind)).last();
+        let status = holding.map(|condition| tree::text(condition, "type")).rfind(|kind| known.contains(kind));
         let (group, resource) = (shown(view.at("spec.resource.group")), view.text("spec.resource.resource"));
         let what = if view.text("spec.resource.group").is_empty() {
             resource.to_owned()

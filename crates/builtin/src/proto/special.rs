@@ -153,12 +153,15 @@ pub(crate) fn encode_special(
 ) -> Result<(), ProtoError> {
     match special {
         Special::Time | Special::MicroTime => encode_time(special, field, value, out),
-        Special::Quantity => match value {
-            Value::String(text) => Ok(put_bytes(out, 1, text.as_bytes())),
-            Value::Number(number) => Ok(put_bytes(out, 1, number.to_string().as_bytes())),
-            Value::Null => Ok(put_bytes(out, 1, b"0")),
-            _ => Err(ProtoError::shape(field, "quantity")),
-        },
+        Special::Quantity => {
+            match value {
+                Value::String(text) => put_bytes(out, 1, text.as_bytes()),
+                Value::Number(number) => put_bytes(out, 1, number.to_string().as_bytes()),
+                Value::Null => put_bytes(out, 1, b"0"),
+                _ => return Err(ProtoError::shape(field, "quantity")),
+            }
+            Ok(())
+        }
         Special::IntOrString => encode_int_or_string(field, value, out),
         Special::RawExtension | Special::Json => {
             if !value.is_null() {
@@ -167,7 +170,10 @@ pub(crate) fn encode_special(
             Ok(())
         }
         Special::SchemaOrBool => match value {
-            Value::Bool(allows) => Ok(put_number(out, 1, u64::from(*allows))),
+            Value::Bool(allows) => {
+                put_number(out, 1, u64::from(*allows));
+                Ok(())
+            }
             _ => {
                 // With a schema, the flag is always set.
                 put_number(out, 1, 1);

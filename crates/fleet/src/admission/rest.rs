@@ -77,7 +77,7 @@ pub fn check_quota(spec: &FederatedResourceQuotaSpec) -> Vec<FieldError> {
                 continue;
             }
             let sum = sums.entry(name).or_insert(Quantity::ZERO);
-            *sum = *sum + Quantity::parse(&amount.0).unwrap_or(Quantity::ZERO);
+            *sum += Quantity::parse(&amount.0).unwrap_or(Quantity::ZERO);
         }
     }
     for (name, sum) in sums {

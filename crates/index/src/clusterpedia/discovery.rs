@@ -57,8 +57,8 @@ fn group<T>(name: &str, versions: &BTreeMap<&str, T>) -> Value {
     let spelled = |version: &&str| json!({"groupVersion": api_version(name, version), "version": version});
     json!({
         "kind": "APIGroup", "apiVersion": "v1", "name": name,
-        "versions": versions.keys().map(|version| spelled(version)).collect::<Vec<_>>(),
-        "preferredVersion": versions.keys().next_back().map(|version| spelled(version)),
+        "versions": versions.keys().map(&spelled).collect::<Vec<_>>(),
+        "preferredVersion": versions.keys().next_back().map(&spelled),
     })
 }
 

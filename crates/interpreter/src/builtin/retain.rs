@@ -24,10 +24,8 @@ pub fn retain(desired: &mut Value, observed: &Value) {
             merge_by_name(desired, observed, "secrets");
             merge_by_name(desired, observed, "imagePullSecrets");
         }
-        Some(Kind::PersistentVolumeClaim) => {
-            if text(&observed["spec"], "volumeName").is_some() {
-                keep(desired, observed, &["spec", "volumeName"]);
-            }
+        Some(Kind::PersistentVolumeClaim) if text(&observed["spec"], "volumeName").is_some() => {
+            keep(desired, observed, &["spec", "volumeName"]);
         }
         Some(Kind::PersistentVolume) => keep(desired, observed, &["spec", "claimRef"]),
         Some(Kind::Job) => {

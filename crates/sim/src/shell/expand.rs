@@ -111,9 +111,9 @@ impl Shell<'_> {
 
     /// What a `$…` or backquoted command stands for, and how long it is.
     fn dollar(&mut self, text: &str) -> Result<(String, usize), Stop> {
-        if text.starts_with('`') {
-            let end = text[1..].find('`').map_or(text.len(), |end| end + 1);
-            return Ok((self.captured(&text[1..end])?, (end + 1).min(text.len())));
+        if let Some(inner) = text.strip_prefix('`') {
+            let end = inner.find('`').unwrap_or(inner.len());
+            return Ok((self.captured(&inner[..end])?, (end + 2).min(text.len())));
         }
         if text.starts_with("$((") {
             let end = parse::closing(&text[1..], b'(', b')').unwrap_or(text.len() - 1) + 1;

@@ -80,12 +80,7 @@ impl Cluster {
                     return list.items;
                 }
                 let mut watch = self.api.watch(gvr, None, "", &list.revision).await.unwrap();
-                loop {
-                    match watch.next().await {
-                        Some(Ok(WatchEvent::Bookmark(..))) => {}
-                        _ => break,
-                    }
-                }
+                while let Some(Ok(WatchEvent::Bookmark(..))) = watch.next().await {}
                 list = self.api.list(gvr, None, "").await.unwrap();
             }
         };

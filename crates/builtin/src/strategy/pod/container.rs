@@ -339,10 +339,8 @@ pub(super) fn resource_ref(out: &mut Errors, reference: &Value, in_volume: bool,
 
 fn restart_policy(out: &mut Errors, container: &Value, path: &FieldPath) {
     let rules = items(container, "restartPolicyRules");
-    if !has(container, "restartPolicy") {
-        if !rules.is_empty() {
-            out.required(&path.child("restartPolicy"), "must specify restartPolicy when restart rules are used");
-        }
+    if !has(container, "restartPolicy") && !rules.is_empty() {
+        out.required(&path.child("restartPolicy"), "must specify restartPolicy when restart rules are used");
     }
     out.one_of(path, container, "restartPolicy", &["Always", "Never", "OnFailure"]);
     for (index, rule) in rules.iter().enumerate() {

@@ -120,10 +120,8 @@ fn source(out: &mut Errors, volume: &Value, path: &FieldPath) {
 
 fn special(out: &mut Errors, kind: &str, source: &Value, path: &FieldPath) {
     match kind {
-        "emptyDir" => {
-            if amount::read(at(source, "sizeLimit")).is_some_and(|limit| limit.is_negative()) {
-                out.forbidden(&path.child("sizeLimit"), "SizeLimit field must be a valid resource quantity");
-            }
+        "emptyDir" if amount::read(at(source, "sizeLimit")).is_some_and(|limit| limit.is_negative()) => {
+            out.forbidden(&path.child("sizeLimit"), "SizeLimit field must be a valid resource quantity");
         }
         "hostPath" => host_path(out, source, path),
         "nfs" if !text(source, "path").starts_with('/') => {
