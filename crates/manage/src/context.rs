@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::access::providers::Providers;
 use crate::access::rights::CallerRights;
 use crate::audit::Audit;
-use crate::external::Externals;
+use crate::external::{Externals, Resting};
 use crate::guard::Epoch;
 use crate::kinds::{CLUSTER, Kind, SECRET};
 
@@ -145,8 +145,13 @@ impl Ctx {
         if self.core.hub.instance(instance).is_some() {
             return Ok(in_process(&self.core.service, instance, self.identity.clone()));
         }
-        if let Some(endpoint) = self.core.externals.endpoint(&self.core, instance, &self.identity).await? {
-            return Ok(endpoint);
+        let externals = &self.core.externals;
+        if let Some(endpoint) = externals.endpoint(&self.core, instance, &self.identity).await? {
+            if externals.may_write(&self.core, instance).await.is_ok() {
+                return Ok(endpoint);
+            }
+            let resting = Resting { name: instance.to_owned(), inner: endpoint.transport().clone() };
+            return Ok(Endpoint::new(instance, Arc::new(resting), AGENT));
         }
         // Who may not read instances learns nothing about which there are.
         self.may_in_root(Verb::Get, "instances", instance).await?;

@@ -1,17 +1,20 @@
 //! Instances elsewhere: a Karmada or Kubernetes API server reached by the kubeconfig in a Secret of `root`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use atoll_apiserver::Identity;
 use atoll_meta::{Gvr, Status};
-use atoll_runtime::Endpoint;
+use atoll_runtime::{BodyStream, Endpoint, Transport};
 use base64::Engine as _;
+use bytes::Bytes;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::context::{AGENT, Core};
 use crate::kinds::INSTANCE;
+use crate::rules::paused;
 
 /// More ways than this are not remembered.
 const REMEMBERED: usize = 256;
@@ -54,6 +57,32 @@ impl Externals {
     pub async fn client(&self, core: &Core, name: &str) -> Result<Option<kube::Client>, Status> {
         let own = self.endpoint(core, name, &Identity::master(AGENT)).await?;
         Ok(own.and_then(|endpoint| endpoint.transport().remote().cloned()))
+    }
+}
+
+impl Externals {
+    /// Refuses when an external instance is paused.
+    pub async fn may_write(&self, core: &Core, name: &str) -> Result<(), Status> {
+        let instance = core.own_endpoint("root").get_opt(&INSTANCE.gvr(), None, name).await?;
+        if instance.is_some_and(|instance| instance["spec"]["paused"] == true) { Err(paused(name)) } else { Ok(()) }
+    }
+}
+
+/// Refuses writes to an instance that is paused.
+pub struct Resting {
+    /// The instance.
+    pub name: String,
+    /// The way to it.
+    pub inner: Arc<dyn Transport>,
+}
+
+#[async_trait::async_trait]
+impl Transport for Resting {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<BodyStream>, Status> {
+        match request.method().as_str() {
+            "GET" | "HEAD" => self.inner.send(request).await,
+            _ => Err(paused(&self.name)),
+        }
     }
 }
 

@@ -7,11 +7,11 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use serde_json::Value;
 
-use crate::grpc;
 use crate::guard::{Leash, Shown, hold};
 use crate::manage::{LOGIN, Manage, authority_of};
 use crate::terminal::Terminal;
 use crate::transcode::status;
+use crate::{exec, grpc};
 
 /// What anybody may ask: to log in, whether the server is alive, and what is proven by a signature.
 fn is_open(path: &str) -> bool {
@@ -57,6 +57,9 @@ pub async fn answer(manage: &Manage, mut request: Request<Incoming>) -> Response
     };
     if let Some(terminal) = Terminal::parse(&path) {
         return terminal.open(manage, request, identity, (shown, line)).await;
+    }
+    if exec::is_exec(&request) {
+        return exec::open(manage, request, identity, (shown, line)).await;
     }
     let leash = Leash::in_root(manage.core().clone(), shown, None);
     let answer = match elsewhere {
@@ -104,7 +107,14 @@ async fn pass(
     let what = format!("{} {}", request.method(), request.uri().path());
     let reads = matches!(request.method().as_str(), "GET" | "HEAD" | "OPTIONS");
     let caller = (!identity.is_master()).then_some(&identity);
-    let answered = atoll_fleet::forward(request, caller, client, &path).await;
+    let allowed = match reads || inside.starts_with("/apis/authorization.k8s.io/") {
+        true => Ok(()),
+        false => core.externals.may_write(&core, name).await,
+    };
+    let answered = match allowed {
+        Ok(()) => atoll_fleet::forward(request, caller, client, &path).await,
+        Err(refusal) => Err(refusal),
+    };
     let code = answered.as_ref().map_or_else(|failure| failure.code, |answer| answer.status().as_u16());
     if !reads || matches!(code, 401 | 403) {
         let failure = (code >= 400).then(|| Status::new(code, atoll_meta::Reason::Unknown, ""));

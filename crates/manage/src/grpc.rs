@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use atoll_apiserver::Body;
+use atoll_apiserver::{Body, Incoming};
 use atoll_meta::Status;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use futures::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Response};
 use http_body::Frame;
+use http_body_util::BodyExt as _;
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor};
 use serde_json::Value;
@@ -15,6 +16,9 @@ use serde_json::Value;
 use crate::api::Reply;
 use crate::transcode::request::from_tree;
 use crate::transcode::status::{trailers, unimplemented};
+
+/// Largest message of a stream.
+const LARGEST: usize = 1024 * 1024;
 
 /// Whether a request is gRPC.
 pub fn is_grpc(headers: &HeaderMap) -> bool {
@@ -38,6 +42,45 @@ pub fn decode(method: &MethodDescriptor, mut body: Bytes) -> Result<DynamicMessa
     }
     DynamicMessage::decode(method.input(), body.split_to(length))
         .map_err(|error| Status::bad_request(error.to_string()))
+}
+
+/// Messages of a request as they come.
+pub struct Frames {
+    body: Incoming,
+    buffer: BytesMut,
+}
+
+impl Frames {
+    /// Of a body.
+    pub fn new(body: Incoming) -> Self {
+        Self { body, buffer: BytesMut::new() }
+    }
+
+    /// The next message as JSON; `None` at the end.
+    pub async fn next(&mut self, method: &MethodDescriptor) -> Result<Option<Value>, Status> {
+        loop {
+            if let Some(head) = self.buffer.first_chunk::<5>() {
+                let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+                if length > LARGEST {
+                    return Err(Status::too_large(format!("a message may have {LARGEST} bytes")));
+                }
+                if self.buffer.len() >= length + 5 {
+                    let whole = self.buffer.split_to(length + 5).freeze();
+                    return crate::api::tree(&decode(method, whole)?).map(Some);
+                }
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => {
+                    if let Ok(piece) = frame.into_data() {
+                        self.buffer.extend_from_slice(&piece);
+                    }
+                }
+                Some(Err(error)) => return Err(Status::bad_request(format!("the body could not be read: {error}"))),
+                None if self.buffer.is_empty() => return Ok(None),
+                None => return Err(Status::bad_request("the message is cut off")),
+            }
+        }
+    }
 }
 
 fn frame(tree: &Value, descriptor: &MessageDescriptor) -> Result<Bytes, Status> {

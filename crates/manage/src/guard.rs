@@ -11,6 +11,7 @@ use atoll_meta::{Reason, Status};
 use atoll_store::FeedItem;
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
+use http_body::Frame;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
@@ -18,7 +19,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Core;
+use crate::grpc;
 use crate::manage::Manage;
+use crate::transcode::status;
 
 /// How often credentials are looked at when nothing says that they changed: they may expire.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -164,14 +167,15 @@ impl Leash {
 
 type Ended = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The same body until the leash ends it.
-pub fn leashed(body: Body, leash: Leash) -> Body {
+/// The same body until the leash ends it, with a last word if there is one.
+pub fn leashed(body: Body, leash: Leash, last: Option<HeaderMap>) -> Body {
     let ended: Ended = Box::pin(leash.ended());
-    Body::frames(futures::stream::unfold((body, ended), |(mut body, mut ended)| async move {
+    Body::frames(futures::stream::unfold(Some((body, ended, last)), |state| async move {
+        let (mut body, mut ended, last) = state?;
         tokio::select! {
             biased;
-            () = &mut ended => None,
-            frame = body.frame() => frame.map(|frame| (frame, (body, ended))),
+            () = &mut ended => last.map(|last| (Ok(Frame::trailers(last)), None)),
+            frame = body.frame() => frame.map(|frame| (frame, Some((body, ended, last)))),
         }
     }))
 }
@@ -248,5 +252,10 @@ pub fn hold(leash: Leash, line: Option<Line>, answer: Response<Body>) -> Respons
         return answer;
     }
     let streams = matches!(answer.body(), Body::Stream(_) | Body::Frames(_)) && answer.status().is_success();
-    if streams { answer.map(|body| leashed(body, leash)) } else { answer }
+    if !streams {
+        return answer;
+    }
+    let revoked = Status::new(403, Reason::Forbidden, "the right to this has ended");
+    let last = grpc::is_grpc(answer.headers()).then(|| status::trailers(Err(&revoked)));
+    answer.map(|body| leashed(body, leash, last))
 }

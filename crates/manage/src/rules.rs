@@ -46,7 +46,7 @@ impl Rules {
     fn check(&self, review: &Review<'_>) -> Result<(), Status> {
         let name = &review.call.instance.name;
         if self.paused.read().contains(&**name) && !is_own(&review.call.identity) {
-            return Err(refused(format!("instance {name} is paused: nothing is changed in it")));
+            return Err(paused(name));
         }
         Ok(())
     }
@@ -54,6 +54,11 @@ impl Rules {
 
 fn is_own(identity: &Identity) -> bool {
     identity.is_master() && identity.user.starts_with("system:atoll:")
+}
+
+/// What is said to who would change a paused instance.
+pub fn paused(name: &str) -> Status {
+    refused(format!("instance {name} is paused: nothing is changed in it"))
 }
 
 fn refused(why: String) -> Status {

@@ -189,20 +189,29 @@ async fn protection_and_pauses_hold_at_every_entry() {
     let second = world.endpoint("second");
     let object = |name: &str| json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}});
     second.create(&maps, Some("default"), &object("before")).await.unwrap();
-    let refused = async |why: &str| {
-        for _ in 0..500 {
-            let name = format!("n{}", rand::random::<u32>());
-            match second.create(&maps, Some("default"), &object(&name)).await {
-                Err(status) if status.message.contains(why) => return status.code,
-                // The change may not be known yet, nor that the one before is over.
-                _ => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
-            }
-        }
-        panic!("writes go on");
-    };
     set(json!({"paused": true})).await;
-    assert_eq!(refused("is paused").await, 403);
+    let refused = async || {
+        // The change may not be known yet.
+        let name = format!("n{}", rand::random::<u32>());
+        let refusal = second.create(&maps, Some("default"), &object(&name)).await.err();
+        refusal.is_some_and(|status| status.code == 403 && status.message.contains("is paused"))
+    };
+    world.until("writes are refused", refused).await;
+    let body = Some(json!({"data": object("late").to_string()}));
+    let path = "/instances/second/namespaces/default/configmaps";
+    let (code, told) = world.rest(&master(), "POST", path, body).await;
+    assert_eq!(code, 403, "{told}");
+    assert!(told["message"].as_str().unwrap().contains("is paused"), "{told}");
+    let asked = json!({"instance": "second", "namespace": "default", "name": "before"});
+    assert_eq!(world.grpc(&master(), "CoreService/DeleteConfigMap", asked.clone()).await.0, 7);
+    let native = "/instances/second/api/v1/namespaces/default/configmaps/before";
+    assert_eq!(world.native(&master(), "DELETE", native, None).await.0, 403);
+    assert_eq!(world.native(&master(), "GET", native, None).await.0, 200);
+    assert_eq!(world.grpc(&master(), "CoreService/GetConfigMap", asked).await.0, 0);
     assert!(second.list(&maps, None, "").await.is_ok(), "a paused instance is read as before");
+    set(json!({"paused": false})).await;
+    let goes_on = async || second.create(&maps, Some("default"), &object("after")).await.is_ok();
+    world.until("writes go on", goes_on).await;
 }
 
 #[tokio::test]

@@ -172,13 +172,7 @@ async fn another_system_decides_about_grants_by_signed_changes_and_is_read_on_st
     let spec = json!({"url": format!("{}/all", fake.url), "caData": fake.ca, "secretRef": {"namespace": "kube-system", "name": "boss"}});
     let boss = hub_object("Authority", json!({"metadata": {"name": "boss"}, "spec": spec}));
     root.create(&Gvr::new("atoll.io", "v1alpha1", "authorities"), None, &boss).await.unwrap();
-    for _ in 0..1000 {
-        if grants(&world).await == ["boss-first"] {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    assert_eq!(grants(&world).await, ["boss-first"], "read on start");
+    world.until("it is read on start", async || grants(&world).await == ["boss-first"]).await;
 
     let now = jiff::Timestamp::now().as_second();
     let change = json!({"sequence": 6, "bindings": [binding("second")], "removed": ["first"]});
@@ -190,11 +184,6 @@ async fn another_system_decides_about_grants_by_signed_changes_and_is_read_on_st
     assert_eq!(post(&world, key, now, &change).await, 409, "sent again");
     assert_eq!(post(&world, key, now, &json!({"sequence": 5, "removed": ["second"]})).await, 409, "overtaken");
     let ann = user("ann");
-    for _ in 0..500 {
-        if world.rest(&ann, "GET", "/instances/fleet", None).await.0 == 200 {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    panic!("the grant does not hold");
+    let holds = async || world.rest(&ann, "GET", "/instances/fleet", None).await.0 == 200;
+    world.until("the grant holds", holds).await;
 }

@@ -1,4 +1,4 @@
-//! Clusters that are only searched are reached over proven connections, or not at all.
+//! Clusters that are only searched: reached over proven connections or not at all, and imported by policies.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -14,7 +14,7 @@ use atoll_store::MemoryEngine;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use support::World;
+use support::{World, becomes};
 use tower::Service as _;
 
 const TOKEN: &str = "token-of-the-far-cluster";
@@ -67,14 +67,7 @@ async fn told(world: &World, name: &str, spec: Value) -> Value {
     let root = world.endpoint("root");
     let object = json!({"apiVersion": "cluster.clusterpedia.io/v1alpha2", "kind": "PediaCluster", "metadata": {"name": name}, "spec": spec});
     root.create(&clusters(), None, &object).await.unwrap();
-    for _ in 0..1500 {
-        let seen = root.get(&clusters(), None, name).await.unwrap();
-        if seen["status"]["conditions"].is_array() {
-            return seen["status"].clone();
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    panic!("nothing is said about {name}");
+    becomes(&root, &clusters(), name, |seen| seen["status"]["conditions"].is_array()).await["status"].clone()
 }
 
 fn condition<'a>(status: &'a Value, ty: &str) -> &'a Value {
@@ -110,4 +103,127 @@ async fn a_cluster_that_cannot_prove_who_it_is_gets_neither_token_nor_request() 
     world.index.synced("root/proven", support::PATIENCE).await.unwrap();
     assert!(world.index.shelf("root/proven", "", "namespaces").is_some());
     assert!(world.index.shelf("root/unproven", "", "namespaces").is_none());
+}
+
+fn policies() -> Gvr {
+    Gvr::new("policy.clusterpedia.io", "v1alpha1", "clusterimportpolicies")
+}
+
+fn lifecycles() -> Gvr {
+    Gvr::new("policy.clusterpedia.io", "v1alpha1", "pediaclusterlifecycles")
+}
+
+fn sources() -> Gvr {
+    Gvr::new("cluster.example.io", "v1", "clusters")
+}
+
+/// A platform whose clusters are objects of `root`, and the policy that imports them.
+async fn platform(world: &World, far: &Far) {
+    let root = world.endpoint("root");
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "clusters.cluster.example.io"},
+        "spec": {"group": "cluster.example.io", "scope": "Namespaced", "names": {"kind": "Cluster", "plural": "clusters", "singular": "cluster"},
+                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+    let definitions = Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    root.create(&definitions, None, &definition).await.unwrap();
+    let served = async || root.get_path("/apis/cluster.example.io/v1").await.is_ok();
+    world.until("the kind is served", served).await;
+    let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "access"}, "stringData": {"ca": far.ca, "token": TOKEN}});
+    root.create(&Gvr::new("", "v1", "secrets"), Some("default"), &secret).await.unwrap();
+    let condition = "{{ if ne .source.spec.apiEndpoint \"\" }}{{ range .source.status.conditions }}{{ if eq .type \"Ready\" }}{{ if eq .status \"True\" }} true {{ end }}{{ end }}{{ end }}{{ end }}";
+    let template = "spec:\n  apiserver: \"{{ .source.spec.apiEndpoint }}\"\n  caData: \"{{ .references.auth.data.ca }}\"\n  \
+                    tokenData: \"{{ .references.auth.data.token }}\"\n  syncResources:\n    - group: \"\"\n      resources: [namespaces]\n";
+    let reference = json!({"group": "", "resource": "secrets", "key": "auth", "namespaceTemplate": "{{ .source.spec.auth.namespace }}", "nameTemplate": "{{ .source.spec.auth.name }}"});
+    let policy = json!({"apiVersion": "policy.clusterpedia.io/v1alpha1", "kind": "ClusterImportPolicy", "metadata": {"name": "example"},
+        "spec": {"source": {"group": "cluster.example.io", "resource": "clusters", "versions": []}, "references": [reference],
+                 "nameTemplate": "ex-{{ .source.metadata.namespace }}-{{ .source.metadata.name }}", "template": template, "creationCondition": condition}});
+    root.create(&policies(), None, &policy).await.unwrap();
+}
+
+fn reason<'a>(object: &'a Value, ty: &str) -> &'a str {
+    let conditions = object["status"]["conditions"].as_array();
+    conditions
+        .and_then(|all| all.iter().find(|condition| condition["type"] == ty))
+        .and_then(|condition| condition["reason"].as_str())
+        .unwrap_or_default()
+}
+
+#[tokio::test]
+async fn clusters_of_a_platform_are_imported_by_policy_and_leave_with_their_source() {
+    let (world, far) = (World::new().await, Far::new().await);
+    let root = world.endpoint("root");
+    platform(&world, &far).await;
+    let source = |ready: &str| {
+        json!({"kind": "Cluster", "apiVersion": "cluster.example.io/v1", "metadata": {"name": "one"},
+        "spec": {"apiEndpoint": far.url, "auth": {"namespace": "default", "name": "access"}}, "status": {"conditions": [{"type": "Ready", "status": ready}]}})
+    };
+    root.create(&sources(), Some("default"), &source("False")).await.unwrap();
+    becomes(&root, &policies(), "example", |seen| reason(seen, "Reconciling") == "Reconciling").await;
+    let name = "ex-default-one";
+    becomes(&root, &lifecycles(), name, |seen| reason(seen, "Created") == "ConditionNotMet").await;
+    assert!(root.get_opt(&clusters(), None, name).await.unwrap().is_none(), "it is not ready yet");
+
+    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    root.patch(&sources(), Some("default"), "one", "", atoll_runtime::Patch::Merge, &ready).await.unwrap();
+    let imported = becomes(&root, &clusters(), name, |seen| reason(seen, "Ready") == "Ready").await;
+    assert_eq!(imported["spec"]["apiserver"], far.url.as_str());
+    assert_eq!(imported["metadata"]["ownerReferences"][0]["kind"], "PediaClusterLifecycle");
+    let source_name = format!("root/{name}");
+    world.index.synced(&source_name, support::PATIENCE).await.unwrap();
+    assert!(world.index.shelf(&source_name, "", "namespaces").is_some());
+
+    // New credentials reach the cluster; what is collected stays as it was made.
+    let wider = json!({"spec": {"syncResources": [{"group": "", "resources": ["configmaps"]}]}});
+    root.patch(&clusters(), None, name, "", atoll_runtime::Patch::Merge, &wider).await.unwrap();
+    let secrets = Gvr::new("", "v1", "secrets");
+    let fresh = json!({"stringData": {"token": "fresh"}});
+    root.patch(&secrets, Some("default"), "access", "", atoll_runtime::Patch::Merge, &fresh).await.unwrap();
+    let token = STANDARD.encode("fresh");
+    let renewed = becomes(&root, &clusters(), name, |seen| seen["spec"]["tokenData"] == token.as_str()).await;
+    assert_eq!(renewed["spec"]["syncResources"], wider["spec"]["syncResources"]);
+
+    root.delete(&sources(), Some("default"), "one", &Value::Null).await.unwrap();
+    let gone = async || {
+        root.get_opt(&clusters(), None, name).await.unwrap().is_none()
+            && root.get_opt(&lifecycles(), None, name).await.unwrap().is_none()
+            && world.index.shelf(&source_name, "", "namespaces").is_none()
+    };
+    world.until("everything goes with the source", gone).await;
+}
+
+#[tokio::test]
+async fn a_policy_that_cannot_work_says_why_and_one_that_is_deleted_takes_its_clusters_along() {
+    let (world, far) = (World::new().await, Far::new().await);
+    let root = world.endpoint("root");
+    platform(&world, &far).await;
+    let source = json!({"kind": "Cluster", "apiVersion": "cluster.example.io/v1", "metadata": {"name": "two"},
+        "spec": {"apiEndpoint": far.url, "auth": {"namespace": "default", "name": "access"}}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    root.create(&sources(), Some("default"), &source).await.unwrap();
+    becomes(&root, &clusters(), "ex-default-two", |seen| seen["spec"].is_object()).await;
+    for (field, text, why) in [
+        ("template", "{{ env \"HOME\" }}", "\"env\" is not known"),
+        ("creationCondition", "{{ if .source }}", "has no end"),
+        ("nameTemplate", "{{ .source.metadata.name", "not closed"),
+    ] {
+        let mut wrong = root.get(&policies(), None, "example").await.unwrap();
+        wrong["metadata"] = json!({"name": field.to_lowercase()});
+        wrong["spec"][field] = text.into();
+        wrong.as_object_mut().unwrap().remove("status");
+        root.create(&policies(), None, &wrong).await.unwrap();
+        let told =
+            becomes(&root, &policies(), &field.to_lowercase(), |seen| !reason(seen, "Validated").is_empty()).await;
+        let message = condition(&told["status"], "Validated")["message"].as_str().unwrap();
+        assert!(message.starts_with(field) && message.contains(why), "{message}");
+    }
+    let mut unknown = root.get(&policies(), None, "example").await.unwrap();
+    unknown["metadata"] = json!({"name": "unknown"});
+    unknown["spec"]["source"]["group"] = "nothing.example.io".into();
+    unknown.as_object_mut().unwrap().remove("status");
+    root.create(&policies(), None, &unknown).await.unwrap();
+    becomes(&root, &policies(), "unknown", |seen| reason(seen, "Reconciling") == "NotServed").await;
+
+    root.delete(&policies(), None, "example", &Value::Null).await.unwrap();
+    let gone = async || root.get_opt(&clusters(), None, "ex-default-two").await.unwrap().is_none();
+    world.until("the cluster goes with its policy", gone).await;
+    assert!(root.get_opt(&sources(), Some("default"), "two").await.unwrap().is_some(), "the source stays");
 }

@@ -219,15 +219,8 @@ async fn s13_every_entry_shows_and_allows_what_the_grants_say_and_nothing_more()
         }
         for who in [user("ann"), user("bob"), user("nobody")] {
             let wanted = visible(&grants, &who.user);
-            let mut found = BTreeSet::new();
-            for _ in 0..500 {
-                found = searched(&world, &who).await;
-                if found == wanted {
-                    break;
-                }
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            }
-            assert_eq!(found, wanted, "search: {} {grants:?}", who.user);
+            let what = format!("search: {} {grants:?}", who.user);
+            world.until(&what, async || searched(&world, &who).await == wanted).await;
             assert_eq!(watched(&world, &who).await, wanted, "stream: {} {grants:?}", who.user);
             let facets = world
                 .ok(&who, "GET", "/manage/v1alpha1/facets?by=source&query.labelSelector=story&limit=100", None)
@@ -265,12 +258,8 @@ async fn s16_a_viewer_reads_no_credentials_anywhere() {
     );
     root.create(&Gvr::new("atoll.io", "v1alpha1", "grants"), None, &everywhere).await.unwrap();
     let eve = user("eve");
-    for _ in 0..500 {
-        if world.native(&eve, "GET", "/instances/second/api/v1/configmaps", None).await.0 == 200 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let holds = async || world.native(&eve, "GET", "/instances/second/api/v1/configmaps", None).await.0 == 200;
+    world.until("the grant holds", holds).await;
     let mut read = 0;
     for instance in ["root", "fleet", "second"] {
         let base = if instance == "root" { String::new() } else { format!("/instances/{instance}") };

@@ -18,6 +18,9 @@ pub static PROVIDER: Kind = kind("atoll.io", "v1alpha1", "identityproviders", "I
 /// A system that decides about grants instead of the hub.
 pub static AUTHORITY: Kind = kind("atoll.io", "v1alpha1", "authorities", "Authority", false);
 
+/// Something access can be given to, as global management knows it.
+pub static REGISTERED: Kind = kind("atoll.io", "v1alpha1", "registeredresources", "RegisteredResource", false);
+
 /// The definitions, to be served in `root`.
 pub fn definitions() -> Vec<Value> {
     let text = || json!({"type": "string"});
@@ -38,13 +41,18 @@ pub fn definitions() -> Vec<Value> {
     let role = json!({"rules": {"type": "array", "items": rule}});
     let account = json!({"displayName": text(), "groups": texts(), "disabled": {"type": "boolean"}});
     let issuer = json!({"type": "string", "pattern": "^https://"});
+    let secret = json!({"type": "object", "required": ["namespace", "name"], "properties": {"namespace": name(), "name": name()}});
     let provider = json!({
         "issuer": issuer, "audiences": texts(), "caData": text(), "usernameClaim": text(), "usernamePrefix": text(),
-        "groupsClaim": text(), "groupsPrefix": text(),
+        "groupsClaim": text(), "groupsPrefix": text(), "title": text(), "clientId": text(), "clientSecretRef": secret, "scopes": texts(),
     });
-    let secret = json!({"type": "object", "required": ["namespace", "name"], "properties": {"namespace": name(), "name": name()}});
     let authority = json!({"url": issuer, "caData": text(), "secretRef": secret});
+    let registered = json!({
+        "product": name(), "resourceType": {"type": "string", "enum": ["Instance", "Namespace"]}, "resourceScope": text(), "resourceName": name(),
+        "workspaces": texts(),
+    });
     vec![
+        definition(&REGISTERED, &registered, &["product", "resourceType", "resourceName"]),
         definition(&PROVIDER, &provider, &["issuer", "audiences"]),
         definition(&AUTHORITY, &authority, &["secretRef"]),
         definition(&WORKSPACE, &workspace, &[]),

@@ -4,7 +4,9 @@ mod authority;
 mod external;
 mod follow;
 mod grant;
+mod import;
 mod pedia;
+mod registry;
 mod statistics;
 
 use std::sync::Arc;
@@ -58,6 +60,8 @@ async fn lead_work(core: Arc<Core>, stop: CancellationToken) {
         statistics::run(core.clone(), stop.clone()),
         grant::run(core.clone(), stop.clone()),
         authority::run(core.clone(), stop.clone()),
+        import::run(core.clone(), stop.clone()),
+        registry::run(core.clone(), stop.clone()),
         external::run(core, stop)
     );
 }

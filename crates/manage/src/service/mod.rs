@@ -39,7 +39,8 @@ pub async fn call(ctx: &Ctx, name: &str, method: &MethodDescriptor, input: &Valu
     let (service, short) = name.split_once('.').unwrap_or((name, ""));
     let answer = match service {
         "Search" => return search::call(ctx, short, input).await,
-        "Pod" => return pods::logs(ctx, input).await,
+        "Pod" if short == "WatchLogs" => return pods::logs(ctx, input).await,
+        "Pod" => return Err(crate::transcode::status::unimplemented("commands are run by streams of gRPC")),
         "Backup" => return backup::call(ctx, short, input).await,
         "Explain" => explain::call(ctx, short, input).await?,
         "Promotion" => promote::call(ctx, short, input).await?,

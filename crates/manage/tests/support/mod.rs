@@ -10,7 +10,7 @@ use atoll_fleet::MemberResolver;
 use atoll_index::{Choice, Index};
 use atoll_manage::{Manage, controllers};
 use atoll_meta::{Gvr, Status};
-use atoll_runtime::Endpoint;
+use atoll_runtime::{Change, Endpoint, Informer, Selection};
 use atoll_store::MemoryEngine;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::{Request, Response};
@@ -20,14 +20,41 @@ use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until an object is as wanted: every change of it is looked at. It is `Null` while it is not there.
+pub async fn becomes(endpoint: &Endpoint, gvr: &Gvr, name: &str, so: impl Fn(&Value) -> bool) -> Value {
+    let (sender, mut changes) = tokio::sync::mpsc::unbounded_channel();
+    let selection = Selection { namespace: None, query: format!("fieldSelector=metadata.name%3D{name}") };
+    let _informer = Informer::start(endpoint.clone(), gvr.clone(), selection, move |change: Change| {
+        let gone = matches!(change, Change::Deleted(_));
+        let _ = sender.send(if gone { Value::Null } else { change.item().tree() });
+    });
+    let mut last = Value::Null;
+    let waiting = async {
+        while let Some(tree) = changes.recv().await {
+            last = tree;
+            if so(&last) {
+                return true;
+            }
+        }
+        false
+    };
+    let so = tokio::time::timeout(PATIENCE, waiting).await.unwrap_or(false);
+    assert!(so, "{gvr:?} {name} did not become so: {last}");
+    last
+}
 
 /// Members are instances of the same hub.
 struct Inside(ApiService);
 
 #[async_trait::async_trait]
 impl MemberResolver for Inside {
-    async fn resolve(&self, cluster: &Value, _secret: Option<&Value>) -> Result<Endpoint, Status> {
+    async fn resolve(&self, cluster: &Value, secret: Option<&Value>) -> Result<Endpoint, Status> {
+        // Members of instances elsewhere have an address.
+        if cluster["spec"]["apiEndpoint"].is_string() {
+            return atoll_fleet::RemoteMembers.resolve(cluster, secret).await;
+        }
         Ok(endpoint(&self.0, cluster["metadata"]["name"].as_str().unwrap_or_default(), Identity::master("member")))
     }
 }
@@ -134,6 +161,23 @@ impl World {
     /// A way into an instance with all rights.
     pub fn endpoint(&self, instance: &str) -> Endpoint {
         endpoint(&self.service, instance, master())
+    }
+
+    /// Waits until something is so; it is looked at whenever an object or the index changes.
+    pub async fn until(&self, what: &str, done: impl AsyncFn() -> bool) {
+        let (mut objects, mut index) = (self.hub.engine().feed(), self.index.changes());
+        let end = tokio::time::Instant::now() + PATIENCE;
+        while !done().await {
+            assert!(tokio::time::Instant::now() < end, "it did not become so: {what}");
+            let change = async {
+                tokio::select! {
+                    _ = objects.recv() => {}
+                    _ = index.recv() => {}
+                }
+            };
+            // What others remember of a change may come a little later than the change.
+            let _ = tokio::time::timeout(Duration::from_secs(1), change).await;
+        }
     }
 
     /// Waits until the index has a write.
