@@ -118,6 +118,8 @@ pub struct World {
     pub memory: Memory,
     /// What containers were told when they started.
     pub variables: Variables,
+    /// What guestbooks were told, by namespace and key.
+    pub notes: Mutex<HashMap<(String, String), String>>,
     /// Told whenever a pod changes.
     pub pods_changed: Notify,
     /// Ends everything.
@@ -147,6 +149,7 @@ impl World {
             correlator: Mutex::default(),
             memory: Memory::default(),
             variables: Variables::default(),
+            notes: Mutex::default(),
             pods_changed: Notify::new(),
             stop,
             caches: std::array::from_fn(|_| Cache::default()),

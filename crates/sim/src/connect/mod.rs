@@ -3,6 +3,7 @@
 mod attach;
 mod container;
 mod exec;
+mod guestbook;
 mod logs;
 mod metrics;
 mod mounted;

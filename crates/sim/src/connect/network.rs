@@ -179,11 +179,10 @@ impl Network for Reach<'_> {
         if !web::listens(&tree, port, "TCP") {
             return Err(Refusal::Refused);
         }
-        let page = web::page(&tree, &port.to_string(), method, path);
         if path.trim_start_matches('/').eq_ignore_ascii_case("clientip") {
             return Ok(Answer { code: 200, body: format!("{}:40000", self.pod.ip) });
         }
-        Ok(Answer { code: 200, body: page })
+        Ok(Answer { code: 200, body: web::ask(self.world, &tree, &port.to_string(), method, path) })
     }
 
     fn say(&self, host: &str, port: u16, word: &str) -> Result<String, Refusal> {

@@ -5,7 +5,7 @@ use atoll_meta::Status;
 use http::Response;
 use serde_json::Value;
 
-use super::container;
+use super::{container, guestbook};
 use crate::kind::Kind;
 use crate::kubelet::{agnhost_ports, agnhost_program};
 use crate::world::World;
@@ -64,7 +64,7 @@ pub fn serve_pod(world: &World, visit: &Visit) -> Result<Response<Body>, Status>
     if pod.ready.is_none() && pod.ip.is_empty() {
         return Err(Status::unavailable(format!("pod {} has no address", target.name)));
     }
-    Ok(answer(visit, &pod.item.tree(), &port))
+    Ok(answer(world, visit, &pod.item.tree(), &port))
 }
 
 /// `services/proxy`: a request passed to one of the pods behind a service.
@@ -84,7 +84,7 @@ pub fn serve_service(world: &World, visit: &Visit) -> Result<Response<Body>, Sta
     let Some(pod) = ready.next() else {
         return Err(Status::unavailable(format!("no endpoints available for service {:?}", item.object.head.name)));
     };
-    Ok(answer(visit, &pod.item.tree(), &port))
+    Ok(answer(world, visit, &pod.item.tree(), &port))
 }
 
 /// `scheme:name:port`, `name:port` or `name`.
@@ -98,9 +98,23 @@ fn split(text: &str) -> (String, String) {
     }
 }
 
-fn answer(visit: &Visit, tree: &Value, port: &str) -> Response<Body> {
+fn answer(world: &World, visit: &Visit, tree: &Value, port: &str) -> Response<Body> {
     let path = if visit.target.rest.is_empty() { "/" } else { &visit.target.rest };
-    response(200, "text/plain", page(tree, port, visit.request.method().as_str(), path))
+    let query = visit.request.uri().query().unwrap_or_default();
+    let path = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+    response(200, "text/plain", ask(world, tree, port, visit.request.method().as_str(), &path))
+}
+
+/// What a pod says to a request: what it was told before, if that is what it is for, or its page.
+pub fn ask(world: &World, tree: &Value, port: &str, method: &str, path: &str) -> String {
+    let (plain, query) = path.split_once('?').unwrap_or((path, ""));
+    let namespace = tree["metadata"]["namespace"].as_str().unwrap_or_default();
+    let mut containers = tree["spec"]["containers"].as_array().into_iter().flatten();
+    let keeps = |one: &Value| agnhost_program(one).as_deref() == Some("guestbook");
+    if plain.trim_matches('/') == "guestbook" && containers.any(keeps) {
+        return guestbook::answer(world, namespace, query);
+    }
+    page(tree, port, method, path)
 }
 
 #[cfg(test)]
