@@ -1,7 +1,8 @@
 //! Who did what: a line for every write and every refusal.
 
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use atoll_apiserver::Identity;
@@ -17,9 +18,16 @@ const ABOUT: [&str; 8] = ["instance", "cluster", "namespace", "name", "group", "
 /// The file is put aside when it has grown to this.
 const LARGEST: u64 = 64 << 20;
 
+/// So many lines are remembered to be shown.
+const REMEMBERED: usize = 2000;
+
+/// No more of the file than this is read when it is opened.
+const READ_BACK: u64 = 1 << 20;
+
 /// Takes lines and hands them on: to the log, to a file, and to whoever listens.
 pub struct Audit {
     lines: broadcast::Sender<Value>,
+    recent: Mutex<VecDeque<Value>>,
     file: Mutex<Option<Record>>,
 }
 
@@ -52,7 +60,7 @@ impl Record {
 
 impl Default for Audit {
     fn default() -> Self {
-        Self { lines: broadcast::channel(1024).0, file: Mutex::default() }
+        Self { lines: broadcast::channel(1024).0, recent: Mutex::default(), file: Mutex::default() }
     }
 }
 
@@ -62,9 +70,17 @@ impl Audit {
         self.lines.subscribe()
     }
 
+    /// The latest lines, and those that are written from now on.
+    pub fn lately(&self) -> (VecDeque<Value>, broadcast::Receiver<Value>) {
+        let recent = self.recent.lock();
+        (recent.clone(), self.lines.subscribe())
+    }
+
     /// Keeps lines in a file from now on; a full one is put aside, replacing the one before.
     pub fn keep(&self, path: &Path) -> io::Result<()> {
-        *self.file.lock() = Some(Record::open(path)?);
+        let record = Record::open(path)?;
+        *self.recent.lock() = read_back(path)?;
+        *self.file.lock() = Some(record);
         Ok(())
     }
 
@@ -92,9 +108,28 @@ impl Audit {
         {
             tracing::error!(%error, "an audit line is not in the file: {line}");
         }
-        // Nobody may be listening.
+        let mut recent = self.recent.lock();
+        if recent.len() == REMEMBERED {
+            recent.pop_front();
+        }
+        recent.push_back(line.clone());
+        // Sent before anybody can look again, so that nobody sees a line twice. Nobody may be listening.
         let _ = self.lines.send(line);
     }
+}
+
+/// The last lines of a file; the first one may be cut off and is left out then.
+fn read_back(path: &Path) -> io::Result<VecDeque<Value>> {
+    let mut file = File::open(path)?;
+    let size = file.metadata()?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(READ_BACK)))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines: VecDeque<Value> =
+        text.lines().rev().filter_map(|line| serde_json::from_str(line).ok()).take(REMEMBERED).collect();
+    lines.make_contiguous().reverse();
+    Ok(lines)
 }
 
 fn is_read(method: &str) -> bool {
@@ -109,6 +144,25 @@ fn is_read(method: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn the_latest_lines_are_known_after_a_restart() {
+        let path = std::env::temp_dir().join(format!("audit-{}.jsonl", uuid::Uuid::new_v4()));
+        let who = Identity { user: "ann".into(), ..Identity::default() };
+        let first = Audit::default();
+        first.keep(&path).unwrap();
+        for name in ["a", "b"] {
+            first.record(&who, "Core.CreateSecret", &json!({"name": name}), None, Timestamp::UNIX_EPOCH);
+        }
+        let second = Audit::default();
+        second.keep(&path).unwrap();
+        let (past, mut coming) = second.lately();
+        assert_eq!(past.iter().map(|line| line["name"].as_str().unwrap()).collect::<Vec<_>>(), ["a", "b"]);
+        second.record(&who, "Core.CreateSecret", &json!({"name": "c"}), None, Timestamp::UNIX_EPOCH);
+        assert_eq!(coming.try_recv().unwrap()["name"], "c");
+        assert_eq!(second.lately().0.len(), 3);
+        std::fs::remove_file(&path).unwrap();
+    }
 
     #[test]
     fn writes_and_refusals_are_recorded_without_their_contents() {

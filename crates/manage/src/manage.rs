@@ -18,7 +18,7 @@ use tower::ServiceExt as _;
 
 use crate::access::authority::{self, Signed};
 use crate::access::providers::Providers;
-use crate::access::sessions;
+use crate::access::{journal, redirect, sessions};
 use crate::api::{Api, DESCRIPTORS, Reply, tree};
 use crate::audit::Audit;
 use crate::context::{Core, Ctx, Wish};
@@ -137,6 +137,10 @@ impl Manage {
         match path.as_str() {
             openapi::PATH => return response(200, "application/json", openapi::document()),
             openapi::PAGE => return response(200, "text/html; charset=utf-8", openapi::page()),
+            journal::PATH if request.method() == Method::GET => {
+                let answer = journal::answer(ctx, request.uri().query()).await;
+                return answer.unwrap_or_else(|failure| status::rest(&failure));
+            }
             _ => {}
         }
         match rest(request, &path, &ctx).await {
@@ -147,15 +151,24 @@ impl Manage {
 }
 
 impl Manage {
-    /// `POST /manage/login` with `user` and `password`: for callers who are nobody yet.
+    /// `POST /manage/login` with `user` and `password`, or with what an identity provider answered: for callers who
+    /// are nobody yet. `GET` tells which providers there are.
     async fn open_session(&self, request: Request<Incoming>) -> Response<Body> {
+        if request.method() == Method::GET {
+            return redirect::ways(&self.core)
+                .await
+                .map_or_else(|failure| status::rest(&failure), |ways| json(200, &ways));
+        }
         let result = async {
             let body = collect(request.into_body()).await?;
             let given: Value =
                 serde_json::from_slice(&body).map_err(|error| Status::bad_request(format!("body: {error}")))?;
             let text = |key: &str| given[key].as_str().unwrap_or_default();
-            let opened = self.login(text("user"), text("password")).await;
-            let who = Identity { user: text("user").to_owned(), ..Identity::default() };
+            let (user, opened) = match given["provider"].as_str() {
+                Some(provider) => (format!("provider:{provider}"), redirect::exchange(&self.core, &given).await),
+                None => (text("user").to_owned(), self.login(text("user"), text("password")).await),
+            };
+            let who = Identity { user, ..Identity::default() };
             self.core.audit.record(&who, "Session.Open", &Value::Null, opened.as_ref().err(), self.core.hub.now());
             opened
         };

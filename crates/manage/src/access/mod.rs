@@ -7,8 +7,10 @@
 pub mod accounts;
 pub mod authority;
 pub mod grants;
+pub mod journal;
 pub mod objects;
 pub mod providers;
+pub mod redirect;
 pub mod rights;
 pub mod roles;
 pub mod sessions;

@@ -39,6 +39,7 @@ const SIGNATURES: [Algorithm; 9] = [
 #[derive(Default)]
 pub struct Providers {
     known: Mutex<HashMap<String, (JwkSet, Timestamp)>>,
+    documents: Mutex<HashMap<String, (Result<Value, Status>, Timestamp)>>,
 }
 
 impl Providers {
@@ -67,6 +68,20 @@ impl Providers {
         rules.validate_exp = false;
         let Ok(data) = jsonwebtoken::decode::<Value>(token, &key, &rules) else { return Ok(None) };
         Ok(identity(spec, &data.claims, core.hub.now().as_second()))
+    }
+
+    /// What an issuer says of itself. Failures are remembered for a while, too: anybody may ask.
+    pub async fn document(&self, spec: &Value, now: Timestamp) -> Result<Value, Status> {
+        let issuer = spec["issuer"].as_str().unwrap_or_default().to_owned();
+        if let Some((document, read)) = self.documents.lock().get(&issuer) {
+            let limit = if document.is_ok() { KEEP } else { PAUSE };
+            if now.as_second() - read.as_second() < limit {
+                return document.clone();
+            }
+        }
+        let document = read_document(spec, &issuer).await;
+        self.documents.lock().insert(issuer, (document.clone(), now));
+        document
     }
 
     /// The key a token names. Keys are read again when they are old, or when an unknown one is named.
@@ -101,22 +116,32 @@ impl Providers {
 
 /// Reads the keys of an issuer over a proven connection.
 async fn read_keys(spec: &Value, issuer: &str) -> Result<JwkSet, Status> {
+    let document = read_document(spec, issuer).await?;
+    let (server, path) = document["jwks_uri"]
+        .as_str()
+        .and_then(split)
+        .ok_or_else(|| Status::unavailable(format!("{issuer} does not say where its keys are")))?;
+    let keys = way(spec, &server).await?.get_path(&path).await?;
+    serde_json::from_value(keys).map_err(|error| Status::unavailable(format!("the keys of {issuer}: {error}")))
+}
+
+async fn read_document(spec: &Value, issuer: &str) -> Result<Value, Status> {
     let document = way(spec, issuer).await?.get_path("/.well-known/openid-configuration").await?;
     if document["issuer"] != issuer {
         return Err(Status::unavailable(format!("the document of {issuer} is of another issuer")));
     }
-    let uri: http::Uri = document["jwks_uri"]
-        .as_str()
-        .and_then(|text| text.parse().ok())
-        .ok_or_else(|| Status::unavailable(format!("{issuer} does not say where its keys are")))?;
-    let host = uri.authority().map(ToString::to_string).unwrap_or_default();
-    let scheme = uri.scheme_str().unwrap_or_default();
-    let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-    let keys = way(spec, &format!("{scheme}://{host}")).await?.get_path(path).await?;
-    serde_json::from_value(keys).map_err(|error| Status::unavailable(format!("the keys of {issuer}: {error}")))
+    Ok(document)
 }
 
-async fn way(spec: &Value, server: &str) -> Result<Endpoint, Status> {
+/// The server of an address, and the path there.
+pub(super) fn split(address: &str) -> Option<(String, String)> {
+    let uri: http::Uri = address.parse().ok()?;
+    let server = format!("{}://{}", uri.scheme_str()?, uri.authority()?);
+    Some((server, uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str).to_owned()))
+}
+
+/// The way to a server of a provider.
+pub(super) async fn way(spec: &Value, server: &str) -> Result<Endpoint, Status> {
     let ca = spec["caData"].as_str().filter(|text| !text.is_empty());
     Endpoint::remote("issuer", external::server(server, ca, &json!({})).await?, AGENT)
 }

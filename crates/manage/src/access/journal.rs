@@ -1,0 +1,55 @@
+//! `GET /manage/v1alpha1/audit`: what was done and refused lately, for who may list `audits` in `root`.
+
+use std::collections::VecDeque;
+
+use atoll_apiserver::{Body, Verb, response};
+use atoll_meta::Status;
+use bytes::Bytes;
+use futures::stream;
+use http::Response;
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+use crate::context::Ctx;
+
+/// Where it is asked for.
+pub const PATH: &str = "/manage/v1alpha1/audit";
+
+/// A line of JSON for each; with `?watch=true` it goes on as long as the caller may see them.
+pub async fn answer(ctx: Ctx, query: Option<&str>) -> Result<Response<Body>, Status> {
+    if let Err(refusal) = may(&ctx).await {
+        ctx.core.audit.record(&ctx.identity, "Audit.List", &Value::Null, Some(&refusal), ctx.core.hub.now());
+        return Err(refusal);
+    }
+    let (past, coming) = ctx.core.audit.lately();
+    if !query.unwrap_or_default().split('&').any(|pair| pair == "watch=true") {
+        let text: String = past.iter().map(|line| format!("{line}\n")).collect();
+        return Ok(response(200, "application/json", text));
+    }
+    let state = (past, coming, ctx);
+    let lines = stream::unfold(state, |(mut past, mut coming, ctx)| async move {
+        let line = next(&mut past, &mut coming).await?;
+        // Rights may be lost while somebody reads.
+        may(&ctx).await.ok()?;
+        Some((Ok(Bytes::from(format!("{line}\n"))), (past, coming, ctx)))
+    });
+    Ok(response(200, "application/json", Body::stream(lines)))
+}
+
+async fn next(past: &mut VecDeque<Value>, coming: &mut broadcast::Receiver<Value>) -> Option<Value> {
+    loop {
+        if let Some(line) = past.pop_front() {
+            return Some(line);
+        }
+        match coming.recv().await {
+            Ok(line) => return Some(line),
+            // A slow reader misses some; all of them are in the file.
+            Err(broadcast::error::RecvError::Lagged(_)) => {}
+            Err(broadcast::error::RecvError::Closed) => return None,
+        }
+    }
+}
+
+async fn may(ctx: &Ctx) -> Result<(), Status> {
+    ctx.may_in_root(Verb::List, "audits", "").await
+}
