@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Parts;
 use super::instances::{self, LEASES, NODES};
+use super::progress::Progress;
 
 /// What to try, printed when the demonstration is ready.
 pub const HINTS: &str = "
@@ -34,7 +35,7 @@ const LOOK: Duration = Duration::from_secs(3600);
 const REGIONS: [&str; 3] = ["east", "west", "north"];
 
 /// Makes what is missing of the demonstration; running it again changes nothing.
-pub async fn ensure(parts: &Parts, members: usize, nodes: usize) -> anyhow::Result<()> {
+pub async fn ensure(parts: &Parts, members: usize, nodes: usize, progress: &Progress) -> anyhow::Result<()> {
     let root = parts.endpoint("root", "atoll-demo");
     instance(&root, FLEET, json!({})).await?;
     let names: Vec<String> = (1..=members).map(|number| format!("member{number}")).collect();
@@ -43,12 +44,15 @@ pub async fn ensure(parts: &Parts, members: usize, nodes: usize) -> anyhow::Resu
         instance(&root, name, json!({NODES: nodes.to_string(), "sim.atoll.io/region": region})).await?;
     }
     instance(&root, COMPUTE, json!({NODES: "1", LEASES: "true"})).await?;
-    for name in names.iter().map(String::as_str).chain([FLEET, COMPUTE]) {
+    for (at, name) in names.iter().map(String::as_str).chain([FLEET, COMPUTE]).enumerate() {
+        progress.stage(format!("starting {name}, {} of {} instances …", at + 1, members + 2));
         ready(&root, name).await?;
     }
     for (at, name) in names.iter().enumerate() {
+        progress.stage(format!("joining {name}, {} of {members} members …", at + 1));
         join(parts, name, REGIONS[at % REGIONS.len()]).await?;
     }
+    progress.stage("waiting until all members are well …");
     well(parts, members).await?;
     policy(parts).await?;
     for name in lenders(members) {

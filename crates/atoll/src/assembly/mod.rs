@@ -10,6 +10,7 @@ mod files;
 mod instances;
 mod members;
 mod parts;
+mod progress;
 mod side;
 mod store;
 
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 pub use faults::FAULTS;
 pub use instances::NODES;
 pub use parts::Parts;
+use progress::Progress;
 pub use side::SidePort;
 pub use store::{StoreChoice, open as open_store};
 
@@ -59,6 +61,8 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     let address = server.address()?;
     let side = side::Side::bind(settings.metrics, settings.health).await?;
     files::check_format(&settings.data_dir)?;
+    let progress = Progress::start();
+    progress.stage("reading the store …");
     let engine = store::open(&settings.store).await?;
     let token = files::token(&settings.data_dir)?;
     let keys = Keys::default();
@@ -75,16 +79,19 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
         (StoreChoice::Memory, _) => atoll_index::Choice::Memory,
         _ => atoll_index::Choice::Sqlite(settings.data_dir.join("index.sqlite")),
     };
+    progress.stage("reading the index …");
     let index = atoll_index::Index::open(&choice).await?;
     let parts = Parts::new(hub.clone(), index, stop.clone());
     parts.manage.core().audit.keep(&settings.data_dir.join("audit.jsonl")).context("cannot keep the audit file")?;
+    progress.stage("starting what runs in the background …");
     parts.start().await?;
     let serving = tokio::spawn(server.run(entry::Entry::new(&parts), stop.clone()));
     if let Some((members, nodes)) = settings.demo {
-        demo::ensure(&parts, members, nodes).await?;
+        demo::ensure(&parts, members, nodes, &progress).await?;
         tokio::spawn(demo::keep(parts.clone(), members, stop.clone()));
     }
     files::kubeconfig(&settings.data_dir, &hub, &token)?;
+    drop(progress);
     eprintln!("atoll is ready at https://{address} after {} ms", started.elapsed().as_millis());
     eprintln!();
     eprintln!("  export KUBECONFIG={}", files::absolute(&settings.data_dir.join("kubeconfig")).display());

@@ -18,8 +18,10 @@ fn a_member_is_broken_in_many_ways_and_repaired() {
         hub.atoll("sim heal member1").ok();
         hub.until("get --raw /version", |text| text.contains("gitVersion"));
     }
-    hub.atoll("sim fail member1 --how slow --delay 300ms").ok();
-    hub.kubectl("get --raw /version").ok();
+    hub.atoll("sim fail member1 --how slow --delay 10m").ok();
+    hub.until_fails("get --raw /version --request-timeout=1s", "request");
+    hub.atoll("sim fail member1 --how slow --delay 1ms").ok();
+    hub.until("get --raw /version", |text| text.contains("gitVersion"));
     hub.atoll("sim heal member1").ok();
     assert!(hub.atoll("sim fail fleet").fails().contains("not a simulated cluster"));
     assert!(hub.atoll("sim fail member1 --clock-skew soon").fails().contains("no duration"));
@@ -49,6 +51,12 @@ fn nodes_zones_and_pods_fail_and_recover() {
     hub.atoll("sim fail member1 --clock-skew -24h").ok();
     hub.kubectl("create deployment late --image=nginx").ok();
     hub.kubectl("rollout status deployment/late --timeout=60s").ok();
+    let path = "-o jsonpath={.items[0].status.startTime}/{.items[0].metadata.creationTimestamp}";
+    let said = hub.kubectl(&format!("get pods -l app=late {path}")).ok();
+    let (started, made) = said.split_once('/').unwrap_or_else(|| panic!("{said}"));
+    // The node's clock goes a day late, the API server's does not.
+    assert!(!started.is_empty() && started < made, "{said}");
+    hub.atoll("sim heal member1").ok();
 }
 
 #[test]

@@ -167,3 +167,18 @@ fn ports_are_forwarded() {
         assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("/hello"), "{answer}");
     }
 }
+
+#[test]
+fn a_container_asks_a_service() {
+    let Some(hub) = Hub::demo() else { return };
+    hub.kubectl("create deployment web --image=nginx --port=80").ok();
+    hub.kubectl("expose deployment web --port=8080 --target-port=80").ok();
+    hub.kubectl("run shell --image=busybox --restart=Never -- sleep 3600").ok();
+    hub.kubectl("wait --for=condition=Ready pod/shell --timeout=60s").ok();
+    hub.until("exec shell -- wget -qO- http://web:8080/hello", |page| page.contains("/hello"));
+    hub.until("exec shell -- nslookup web.default", |found| found.contains("Address: 10."));
+    hub.until_fails("exec shell -- wget -qO- http://web:81/", "Connection refused");
+    hub.until_fails("exec shell -- wget -qO- http://nosuch/", "bad address");
+    hub.kubectl("scale deployment/web --replicas=0").ok();
+    hub.until_fails("exec shell -- wget -qO- http://web:8080/", "Connection refused");
+}
