@@ -46,8 +46,6 @@ pub fn build() -> anyhow::Result<Vec<Program>> {
     let started = Instant::now();
     let mut cargo = Command::new("cargo")
         .args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"])
-        // No test needs the web console, which is built with another tool chain.
-        .env("ATOLL_CONSOLE", "off")
         .stdout(Stdio::piped())
         .spawn()
         .context("starting cargo")?;
@@ -209,7 +207,7 @@ fn outcome(text: &str, status: Option<ExitStatus>) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests {
+mod reading {
     use super::*;
 
     const SAID: &str = "running 4 tests
