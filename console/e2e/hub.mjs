@@ -36,7 +36,7 @@ export async function openHub() {
     }
     rmSync(directory, { recursive: true, force: true })
   }
-  return { url, token, close }
+  return { url, token, directory, close }
 }
 
 /** The program under test: $ATOLL, or whatever was built last. */

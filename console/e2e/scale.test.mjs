@@ -86,6 +86,27 @@ async function cost(page, step) {
   return ((after - before) * 1000) / 120
 }
 
+/** What a trace of two seconds at the wheel shows: frames drawn each second, and how long the page was busy at once. */
+async function traced(page, step) {
+  await browser.startTracing(page, { categories: ['devtools.timeline', 'disabled-by-default-devtools.timeline', 'disabled-by-default-devtools.timeline.frame', 'toplevel'] })
+  const { frames, seconds } = await page.evaluate(async (step) => {
+    const scroll = document.querySelector('.table .scroll')
+    const begin = performance.now()
+    let frames = 0
+    while (performance.now() - begin < 2000) {
+      scroll.scrollTop = (scroll.scrollTop + step) % scroll.scrollHeight
+      await new Promise(requestAnimationFrame)
+      frames += 1
+    }
+    return { frames, seconds: (performance.now() - begin) / 1000 }
+  }, step)
+  const { traceEvents } = JSON.parse(await browser.stopTracing())
+  const scripts = traceEvents.filter((event) => event.name === 'FireAnimationFrame')
+  const thread = scripts[0]?.tid
+  const tasks = traceEvents.filter((event) => event.tid === thread && event.name === 'RunTask' && event.dur).map((event) => event.dur / 1000)
+  return { perSecond: frames / seconds, longest: Math.max(0, ...tasks), late: tasks.filter((task) => task > 1000 / 60).length, traced: scripts.length }
+}
+
 it('a hundred thousand rows scroll smoothly', async () => {
   const view = await openPage(browser, hub)
   await view.page.route(/\/api\/v1\/pods\?/, (route) => {
@@ -110,6 +131,9 @@ it('a hundred thousand rows scroll smoothly', async () => {
   await view.page.waitForFunction((rows) => document.querySelector('.table .scroll')?.scrollHeight > rows * 37, ROWS, { timeout: 180_000 })
   const wheel = await cost(view.page, 114)
   const jumps = await cost(view.page, (ROWS * 38) / 17)
+  const seen = await traced(view.page, 114)
+  console.log(`a traced run: ${seen.perSecond.toFixed(1)} frames a second, ${seen.late} of ${seen.traced} frames took longer than 16.7 ms, the longest ${seen.longest.toFixed(1)} ms`)
+  assert.ok(seen.traced > 0, 'the trace saw the frames')
   // How long a frame takes is the business of the machine; how much of it the page needs is told.
   console.log(`scrolling 100,000 rows: ${wheel.toFixed(1)} ms of processor for a frame at the wheel, ${jumps.toFixed(1)} ms for a jump`)
   assert.ok((await view.page.locator('.line').count()) < 80, 'only rows in view are drawn')

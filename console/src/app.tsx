@@ -5,6 +5,7 @@ import { Redirect, Route, Router, Switch } from 'wouter'
 import { forgetAccess } from './api/access'
 import { forgetKinds } from './api/discovery'
 import { dropAll } from './api/live'
+import { forgetSchemas } from './api/schemas'
 import { useLanguage } from './i18n'
 import { InstanceHere } from './place'
 import { Home } from './pages/home'
@@ -39,6 +40,7 @@ export function App() {
     dropAll()
     forgetAccess()
     forgetKinds()
+    forgetSchemas()
   }, [signedIn])
   return (
     <Router base="/console" key={language}>

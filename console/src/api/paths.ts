@@ -1,5 +1,7 @@
 // Where things are: an instance of the hub, or a member behind one.
 
+import { RESOURCES } from './generated'
+
 export interface Place {
   instance: string
   member?: string
@@ -23,22 +25,23 @@ const enc = encodeURIComponent
 
 export const res = (group: string, version: string, plural: string): Resource => ({ group, version, plural })
 
-export const CLUSTERS = res('cluster.karmada.io', 'v1alpha1', 'clusters')
-export const BINDINGS = res('work.karmada.io', 'v1alpha2', 'resourcebindings')
-export const CLUSTER_BINDINGS = res('work.karmada.io', 'v1alpha2', 'clusterresourcebindings')
-export const WORKS = res('work.karmada.io', 'v1alpha1', 'works')
-export const POLICIES = res('policy.karmada.io', 'v1alpha1', 'propagationpolicies')
-export const CLUSTER_POLICIES = res('policy.karmada.io', 'v1alpha1', 'clusterpropagationpolicies')
-export const OVERRIDES = res('policy.karmada.io', 'v1alpha1', 'overridepolicies')
-export const CLUSTER_OVERRIDES = res('policy.karmada.io', 'v1alpha1', 'clusteroverridepolicies')
-export const INSTANCES = res('atoll.io', 'v1alpha1', 'instances')
-export const LENDERS = res('cloud.tencent.com', 'v1beta1', 'clusterbindings')
-export const LEASES = res('cloud.tencent.com', 'v1beta1', 'resourceleasingpolicies')
-export const NODES = res('', 'v1', 'nodes')
-export const PODS = res('', 'v1', 'pods')
-export const EVENTS = res('', 'v1', 'events')
-export const NAMESPACES = res('', 'v1', 'namespaces')
-export const DEPLOYMENTS = res('apps', 'v1', 'deployments')
+export const CLUSTERS: Resource = RESOURCES.Cluster
+export const BINDINGS: Resource = RESOURCES.ResourceBinding
+export const CLUSTER_BINDINGS: Resource = RESOURCES.ClusterResourceBinding
+export const WORKS: Resource = RESOURCES.Work
+export const POLICIES: Resource = RESOURCES.PropagationPolicy
+export const CLUSTER_POLICIES: Resource = RESOURCES.ClusterPropagationPolicy
+export const OVERRIDES: Resource = RESOURCES.OverridePolicy
+export const CLUSTER_OVERRIDES: Resource = RESOURCES.ClusterOverridePolicy
+export const INSTANCES: Resource = RESOURCES.Instance
+export const GRANTS: Resource = RESOURCES.Grant
+export const LENDERS: Resource = RESOURCES.ClusterBinding
+export const LEASES: Resource = RESOURCES.ResourceLeasingPolicy
+export const NODES: Resource = RESOURCES.Node
+export const PODS: Resource = RESOURCES.Pod
+export const EVENTS: Resource = RESOURCES.Event
+export const NAMESPACES: Resource = RESOURCES.Namespace
+export const DEPLOYMENTS: Resource = RESOURCES.Deployment
 
 /** The part of the path before `/api` and `/apis`. */
 export function base(place: Place): string {

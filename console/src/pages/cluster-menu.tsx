@@ -1,10 +1,10 @@
 // What can be done to a member.
 
-import { Ban, EllipsisVertical, LogOut, Pencil, Play, Unplug } from 'lucide-react'
+import { Ban, EllipsisVertical, LogOut, MoveRight, Pencil, Play, Unplug } from 'lucide-react'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 import { useMay } from '../api/access'
-import { call } from '../api/http'
+import { ApiError, call } from '../api/http'
 import { useList } from '../api/hooks'
 import { BINDINGS, CLUSTERS, path } from '../api/paths'
 import type { KObject } from '../api/types'
@@ -22,6 +22,7 @@ export function ClusterMenu({ cluster }: { cluster: KObject }) {
   const [, go] = useLocation()
   const [leaving, setLeaving] = useState(false)
   const [losing, setLosing] = useState(false)
+  const [draining, setDraining] = useState(false)
   const { name } = cluster.metadata
   const mayEdit = useMay(place, { verb: 'patch', group: CLUSTERS.group, resource: CLUSTERS.plural })
   const mayLeave = useMay(place, { verb: 'delete', group: CLUSTERS.group, resource: CLUSTERS.plural })
@@ -32,6 +33,11 @@ export function ClusterMenu({ cluster }: { cluster: KObject }) {
         {mayEdit && (
           <button type="button" role="menuitem" className="item" onClick={() => setCordon(place, cluster, !cordoned)}>
             {cordoned ? <Play size={14} aria-hidden="true" /> : <Ban size={14} aria-hidden="true" />} {cordoned ? t('cluster.uncordon') : t('cluster.cordon')}
+          </button>
+        )}
+        {mayEdit && (
+          <button type="button" role="menuitem" className="item" onClick={() => (isDrained(cluster) ? setDrain(place, cluster, false) : setDraining(true))}>
+            <MoveRight size={14} aria-hidden="true" /> {isDrained(cluster) ? t('cluster.undrain') : t('cluster.drain')}
           </button>
         )}
         <button type="button" role="menuitem" className="item" onClick={() => setLosing(true)}>
@@ -59,21 +65,67 @@ export function ClusterMenu({ cluster }: { cluster: KObject }) {
           </div>
         </Dialog>
       )}
+      {draining && (
+        <Dialog
+          look="wide"
+          title={t('cluster.drain.title', { name })}
+          onClose={() => setDraining(false)}
+          footer={
+            <>
+              <Button onClick={() => setDraining(false)}>{t('cancel')}</Button>
+              <Button look="primary" onClick={() => setDrain(place, cluster, true).then(() => setDraining(false))}>
+                {t('cluster.drain')}
+              </Button>
+            </>
+          }
+        >
+          <div className="stack">
+            <p className="small muted">{t('cluster.drain.detail')}</p>
+            <Moves place={place} change={{ without: name }} />
+          </div>
+        </Dialog>
+      )}
       {leaving && <LeaveDialog name={name} onClose={() => setLeaving(false)} onDone={() => go(instanceLink(place.instance, 'clusters'))} />}
     </>
   )
 }
 
-async function setCordon(place: { instance: string }, cluster: KObject, on: boolean): Promise<void> {
-  const taints: { key: string }[] = (cluster.spec?.taints ?? []).filter((taint: { key: string }) => taint.key !== CORDON)
-  const next = on ? [...taints, { key: CORDON, effect: 'NoSchedule' }] : taints
+/** The taint that moves everything away, where failover is switched on. */
+const DRAIN = 'atoll.io/drain'
+
+function isDrained(cluster: KObject): boolean {
+  return (cluster.spec?.taints ?? []).some((taint: { key: string }) => taint.key === DRAIN)
+}
+
+async function setDrain(place: { instance: string }, cluster: KObject, on: boolean): Promise<void> {
+  const { name } = cluster.metadata
   try {
-    await call(path(place, CLUSTERS, { name: cluster.metadata.name }), {
-      method: 'PATCH',
-      contentType: 'application/merge-patch+json',
-      body: { metadata: { resourceVersion: cluster.metadata.resourceVersion }, spec: { taints: next } },
-    })
-    toast('ok', t(on ? 'cluster.cordoned' : 'cluster.uncordoned', { name: cluster.metadata.name }))
+    await setTaint(place, name, DRAIN, on ? 'NoExecute' : null)
+    toast('ok', t(on ? 'cluster.drained' : 'cluster.undrained', { name }))
+  } catch (error) {
+    toastError(t('cluster.drain'), error)
+  }
+}
+
+/** Other taints stay. Status changes often, so a write that came too late is tried again. */
+async function setTaint(place: { instance: string }, name: string, key: string, effect: string | null, tries = 5): Promise<void> {
+  const url = path(place, CLUSTERS, { name })
+  const now = await call<KObject>(url)
+  const others: { key: string }[] = (now.spec?.taints ?? []).filter((taint: { key: string }) => taint.key !== key)
+  const taints = effect ? [...others, { key, effect }] : others
+  try {
+    await call(url, { method: 'PATCH', contentType: 'application/merge-patch+json', body: { metadata: { resourceVersion: now.metadata.resourceVersion }, spec: { taints } } })
+  } catch (error) {
+    if (!(error instanceof ApiError && error.code === 409 && tries > 1)) throw error
+    await setTaint(place, name, key, effect, tries - 1)
+  }
+}
+
+async function setCordon(place: { instance: string }, cluster: KObject, on: boolean): Promise<void> {
+  const { name } = cluster.metadata
+  try {
+    await setTaint(place, name, CORDON, on ? 'NoSchedule' : null)
+    toast('ok', t(on ? 'cluster.cordoned' : 'cluster.uncordoned', { name }))
   } catch (error) {
     toastError(t('cluster.cordon'), error)
   }

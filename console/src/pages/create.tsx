@@ -9,9 +9,11 @@ import type { KObject } from '../api/types'
 import { t } from '../i18n'
 import { objectLink } from '../model/links'
 import { starter } from '../model/starter'
+import { FIRST, FORMS, objectOf, type Workload, wrong } from '../model/workload'
 import { Dialog } from '../ui/dialog'
-import { Bones, Button, Failure, Notice } from '../ui/parts'
+import { Bones, Button, Failure, Notice, Segments } from '../ui/parts'
 import { toast } from '../ui/toast'
+import { WorkloadForm } from './workload-form'
 
 const Code = lazy(() => import('../ui/code'))
 
@@ -26,14 +28,28 @@ interface Props {
 
 export function CreateDialog({ place, resource, kind, namespaced, namespace, onClose }: Props) {
   const [text, setText] = useState(() => starter(apiVersion(resource), kind, namespaced ? namespace : undefined))
+  const hasForm = FORMS.includes(kind)
+  const [view, setView] = useState<'form' | 'yaml'>(hasForm ? 'form' : 'yaml')
+  const [form, setForm] = useState<Workload>(FIRST)
   const [error, setError] = useState<ApiError | null>(null)
   const [checked, setChecked] = useState(false)
   const [, go] = useLocation()
+  const complete = view === 'yaml' || wrong(form).length === 0
+  const written = async () => {
+    if (view === 'yaml') return text
+    const { stringify } = await import('yaml')
+    return stringify(objectOf(form, apiVersion(resource), kind, namespace))
+  }
+  // What was filled in is shown as YAML; an untouched form leaves the example.
+  const turn = async (next: 'form' | 'yaml') => {
+    if (next === 'yaml' && form !== FIRST) setText(await written())
+    setView(next)
+  }
   const attempt = async (dryRun: boolean) => {
     setError(null)
     setChecked(false)
     try {
-      const made = await createAll(place, text, namespace, dryRun)
+      const made = await createAll(place, await written(), namespace, dryRun)
       if (dryRun) return setChecked(true)
       const [first] = made
       toast('ok', t('created', { n: made.length }))
@@ -48,11 +64,14 @@ export function CreateDialog({ place, resource, kind, namespaced, namespace, onC
       look="wide"
       title={t('create.title', { kind })}
       onClose={onClose}
+      tools={hasForm && <Segments label={t('view')} value={view} onChange={turn} options={[{ value: 'form', text: t('form') }, { value: 'yaml', text: 'YAML' }]} />}
       footer={
         <>
           <Button onClick={onClose}>{t('cancel')}</Button>
-          <Button onClick={() => attempt(true)}>{t('check')}</Button>
-          <Button look="primary" onClick={() => attempt(false)}>
+          <Button disabled={!complete} onClick={() => attempt(true)}>
+            {t('check')}
+          </Button>
+          <Button look="primary" disabled={!complete} onClick={() => attempt(false)}>
             {t('create')}
           </Button>
         </>
@@ -61,9 +80,13 @@ export function CreateDialog({ place, resource, kind, namespaced, namespace, onC
       <div className="stack">
         {error && <Failure error={error} />}
         {checked && <Notice tone="ok" title={t('check.ok')} />}
-        <Suspense fallback={<Bones lines={8} />}>
-          <Code value={text} onChange={setText} label={t('yaml')} height="min(56vh, 520px)" />
-        </Suspense>
+        {view === 'form' ? (
+          <WorkloadForm form={form} kind={kind} onChange={setForm} />
+        ) : (
+          <Suspense fallback={<Bones lines={8} />}>
+            <Code value={text} onChange={setText} label={t('yaml')} height="min(56vh, 520px)" place={place} />
+          </Suspense>
+        )}
       </div>
     </Dialog>
   )

@@ -7,6 +7,7 @@ import { useMay } from '../api/access'
 import { call } from '../api/http'
 import { useList } from '../api/hooks'
 import { INSTANCES, NODES, path } from '../api/paths'
+import type { Objects } from '../api/generated'
 import type { KObject } from '../api/types'
 import { t } from '../i18n'
 import { type Statistics, useInstances, useStatistics } from '../instances'
@@ -191,7 +192,7 @@ function CreateInstance({ onClose }: { onClose: () => void }) {
     try {
       await call(path({ instance: 'root' }, INSTANCES), {
         method: 'POST',
-        body: { apiVersion: 'atoll.io/v1alpha1', kind: 'Instance', metadata: { name }, spec: { type: 'Hosted', ...(alias && { alias }) } },
+        body: { apiVersion: 'atoll.io/v1alpha1', kind: 'Instance', metadata: { name }, spec: { type: 'Hosted', ...(alias && { alias }) } } satisfies Objects['Instance'],
       })
       onClose()
     } catch (error) {

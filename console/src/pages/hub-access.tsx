@@ -1,12 +1,16 @@
 // Who the hub knows: workspaces, accounts, and what was granted to whom.
 
+import { Plus } from 'lucide-react'
+import { useState } from 'react'
 import { Link } from 'wouter'
+import { useMay } from '../api/access'
 import { useList } from '../api/hooks'
 import { res } from '../api/paths'
 import type { KObject, Loose } from '../api/types'
 import { t, type Word } from '../i18n'
 import { listLink, objectLink } from '../model/links'
-import { AsOf, Bones, Cut, Empty, Failure, Panel, Pill, Tag } from '../ui/parts'
+import { AsOf, Bones, Button, Cut, Empty, Failure, Panel, Pill, Tag } from '../ui/parts'
+import { GrantDialog } from './grant'
 
 const ROOT = { instance: 'root' }
 const KINDS = [
@@ -34,6 +38,7 @@ function KindPanel({ kind }: { kind: (typeof KINDS)[number] }) {
       flush
       tools={
         <>
+          {kind.word === 'hub.grants' && <GrantButton />}
           <AsOf at={list.at} live={list.live} />
           <Link className="small" href={listLink(ROOT, kind.resource)}>
             {t('open')}
@@ -64,6 +69,20 @@ function KindPanel({ kind }: { kind: (typeof KINDS)[number] }) {
         </ul>
       )}
     </Panel>
+  )
+}
+
+function GrantButton() {
+  const [open, setOpen] = useState(false)
+  const may = useMay(ROOT, { verb: 'create', group: 'atoll.io', resource: 'grants' })
+  if (!may) return null
+  return (
+    <>
+      <Button look="small" onClick={() => setOpen(true)}>
+        <Plus size={14} aria-hidden="true" /> {t('grant.new')}
+      </Button>
+      {open && <GrantDialog onClose={() => setOpen(false)} />}
+    </>
   )
 }
 

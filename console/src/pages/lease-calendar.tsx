@@ -1,12 +1,15 @@
 // When and how much one policy lends, as a week.
 
+import { useState } from 'react'
 import { Link } from 'wouter'
+import { useMay } from '../api/access'
 import { LEASES, type Place } from '../api/paths'
 import type { KObject, Loose } from '../api/types'
 import { t } from '../i18n'
 import { objectLink } from '../model/links'
 import { clock, DAYS, hours, week } from '../model/windows'
-import { Pill, Tag, useNow } from '../ui/parts'
+import { Button, Pill, Tag, useNow } from '../ui/parts'
+import { ReclaimDialog } from './lend'
 
 const DAY = 24 * 60
 
@@ -17,6 +20,8 @@ export function LeaseCalendar({ policy, place }: { policy: KObject; place: Place
   const now = new Date(useNow())
   const today = (now.getDay() + 6) % 7
   const minute = now.getHours() * 60 + now.getMinutes()
+  const [reclaiming, setReclaiming] = useState(false)
+  const may = useMay(place, { verb: 'delete', group: LEASES.group, resource: LEASES.plural, name: policy.metadata.name })
   return (
     <article className="stack tight">
       <div className="row wrap">
@@ -32,6 +37,12 @@ export function LeaseCalendar({ policy, place }: { policy: KObject; place: Place
         {zones.map((zone) => (
           <Tag key={zone}>{zone}</Tag>
         ))}
+        {may && (
+          <Button look="small" className="end" onClick={() => setReclaiming(true)} aria-label={`${t('lend.reclaim')}: ${policy.metadata.name}`}>
+            {t('lend.reclaim')}
+          </Button>
+        )}
+        {reclaiming && <ReclaimDialog policy={policy} place={place} onClose={() => setReclaiming(false)} />}
       </div>
       <div className="calendar" role="img" aria-label={describe(days)}>
         {DAYS.map((day, index) => (

@@ -71,7 +71,7 @@ export default function PolicyEditor() {
         <div className="panel">
           {view === 'yaml' ? (
             <Suspense fallback={<div className="pad"><Bones lines={10} /></div>}>
-              <Code value={text} onChange={setText} label={t('yaml')} height="62vh" />
+              <Code value={text} onChange={setText} label={t('yaml')} height="62vh" place={place} />
             </Suspense>
           ) : override ? (
             <OverrideForm policy={policy} onChange={setPolicy} clusters={clusters.items} />

@@ -1,8 +1,9 @@
 // The door: whatever somebody brings is shown to the server before it is kept.
 
-import { BadgeCheck, KeyRound } from 'lucide-react'
+import { BadgeCheck, KeyRound, LogIn } from 'lucide-react'
 import { type FormEvent, useEffect, useState } from 'react'
 import { type Answer, byCertificate, byPassword, byToken } from '../api/door'
+import { cameBack, finish, leaveFor, type Provider, providers } from '../api/redirect'
 import { t } from '../i18n'
 import { signIn, wasRefused } from '../session'
 import { Mark } from '../shell/mark'
@@ -24,6 +25,9 @@ export function SignIn() {
     if ('token' in answer) signIn(answer.token)
     else setProblem(answer.refusal)
   }
+  useEffect(() => {
+    if (cameBack()) void attempt(finish())
+  }, [])
   const submit = (event: FormEvent) => {
     event.preventDefault()
     void attempt(way === 'token' ? byToken(secret.trim()) : byPassword(user.trim(), secret))
@@ -68,6 +72,7 @@ export function SignIn() {
         <Button look="primary" type="submit" disabled={busy || !secret.trim() || (way === 'account' && !user.trim())}>
           <KeyRound size={15} aria-hidden="true" /> {busy ? t('signin.busy') : t('signin.go')}
         </Button>
+        <Elsewhere disabled={busy} />
         <Certified onAccept={() => signIn('')} />
         <p className="small muted">
           {t('signin.where')} <code>atoll-data/admin.token</code>
@@ -75,6 +80,23 @@ export function SignIn() {
       </form>
     </main>
   )
+}
+
+/** Identity providers that people may be sent to. */
+function Elsewhere({ disabled }: { disabled: boolean }) {
+  const [list, setList] = useState<Provider[]>([])
+  useEffect(() => {
+    let gone = false
+    providers().then((found) => !gone && setList(found))
+    return () => {
+      gone = true
+    }
+  }, [])
+  return list.map((one) => (
+    <Button key={one.name} disabled={disabled} onClick={() => void leaveFor(one)}>
+      <LogIn size={15} aria-hidden="true" /> {t('signin.provider', { name: one.title || one.name })}
+    </Button>
+  ))
 }
 
 /** Offered only when the browser already showed a certificate that the hub knows. */

@@ -1,8 +1,9 @@
 // Nodes lent by other clusters: by whom, how much, when.
 
-import { CalendarClock } from 'lucide-react'
-import { useMemo } from 'react'
+import { CalendarClock, Plus } from 'lucide-react'
+import { useMemo, useState } from 'react'
 import { Link } from 'wouter'
+import { useMay } from '../api/access'
 import { useList } from '../api/hooks'
 import { LEASES, LENDERS, NODES, PODS, type Place } from '../api/paths'
 import type { KObject } from '../api/types'
@@ -12,9 +13,10 @@ import { condition } from '../model/health'
 import { listLink, objectLink } from '../model/links'
 import { bytes, cores, quantity } from '../model/quantity'
 import { useHere } from '../place'
-import { AsOf, Bones, Cut, Empty, Failure, Meter, Panel, Pill } from '../ui/parts'
+import { AsOf, Bones, Button, Cut, Empty, Failure, Meter, Panel, Pill } from '../ui/parts'
 import { NodeWord } from './cluster'
 import { LeaseCalendar } from './lease-calendar'
+import { LendDialog } from './lend'
 
 const BINDING = 'kubeocean.io/cluster-binding'
 
@@ -31,6 +33,7 @@ export default function VirtualNodes() {
         {nodes.loaded && <span className="count">{leased.length}</span>}
         <span className="end">
           <AsOf at={nodes.at} live={nodes.live} />
+          <LendButton lenders={lenders.items} />
         </span>
       </div>
       {lenders.error && <Failure error={lenders.error} />}
@@ -50,6 +53,24 @@ export default function VirtualNodes() {
       {leased.length > 0 && <NodeTable nodes={leased} pods={pods.items} place={place} />}
       <Leases lenders={lenders.items} />
     </div>
+  )
+}
+
+/** Offered for lenders that are instances of this hub; others are told to lend in their own cluster. */
+function LendButton({ lenders }: { lenders: KObject[] }) {
+  const [open, setOpen] = useState(false)
+  const instances = useInstances()
+  const here = instances.items.map((one) => one.metadata.name)
+  const names = lenders.map((lender): string => lender.spec?.clusterID ?? '').filter((name) => here.includes(name))
+  const may = useMay(names[0] ? { instance: names[0] } : null, { verb: 'create', group: LEASES.group, resource: LEASES.plural })
+  if (!may) return null
+  return (
+    <>
+      <Button look="primary" onClick={() => setOpen(true)}>
+        <Plus size={15} aria-hidden="true" /> {t('lend.new')}
+      </Button>
+      {open && <LendDialog lenders={names} onClose={() => setOpen(false)} />}
+    </>
   )
 }
 

@@ -89,7 +89,7 @@ export default function YamlTab({ object, place, resource }: { object: KObject; 
       </div>
       <Suspense fallback={<Bones lines={12} />}>
         <div className="panel code-panel">
-          <Code value={draft?.text ?? current} original={changes && draft ? draft.base : undefined} onChange={mayEdit ? edit : undefined} onSave={save} label={t('yaml')} />
+          <Code value={draft?.text ?? current} original={changes && draft ? draft.base : undefined} onChange={mayEdit ? edit : undefined} onSave={save} label={t('yaml')} place={place} />
         </div>
       </Suspense>
     </div>

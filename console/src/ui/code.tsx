@@ -9,6 +9,8 @@ import { Annotation, Compartment, EditorState } from '@codemirror/state'
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'react'
+import type { Place } from '../api/paths'
+import { assist } from './assist'
 
 interface Props {
   value: string
@@ -18,6 +20,8 @@ interface Props {
   /** Shows what differs from this. */
   original?: string
   height?: string
+  /** Whose kinds it is about: they say what may be written. */
+  place?: Place
 }
 
 /** Marks text that came from outside: nobody typed it, so it is no edit. */
@@ -33,6 +37,12 @@ const look = EditorView.theme({
   '.cm-cursor': { borderLeftColor: 'var(--text)' },
   '.cm-panels': { backgroundColor: 'var(--sunken)', color: 'var(--text)', borderColor: 'var(--line)' },
   '.cm-textfield, .cm-button': { backgroundColor: 'var(--panel)', color: 'var(--text)', backgroundImage: 'none', border: '1px solid var(--line-strong)', borderRadius: '4px' },
+  '.cm-tooltip': { backgroundColor: 'var(--raised, var(--panel))', color: 'var(--text)', border: '1px solid var(--line-strong)', borderRadius: '6px', maxWidth: '460px' },
+  '.cm-tooltip-autocomplete > ul > li[aria-selected]': { backgroundColor: 'var(--accent)', color: 'var(--on-accent, #fff)' },
+  '.cm-completionDetail': { color: 'var(--muted)', fontStyle: 'normal', marginLeft: '1em' },
+  '.cm-tooltip-autocomplete > ul > li[aria-selected] .cm-completionDetail': { color: 'inherit' },
+  '.cm-completionInfo, .cm-about': { padding: '8px 10px', fontSize: '12px', lineHeight: '1.45', whiteSpace: 'pre-wrap', maxHeight: '220px', overflow: 'auto' },
+  '.cm-diagnostic': { fontSize: '12px' },
   '.cm-foldPlaceholder': { backgroundColor: 'var(--sunken)', border: '1px solid var(--line)', color: 'var(--muted)' },
   '.cm-changedLine': { backgroundColor: 'color-mix(in srgb, var(--ok-fill) 14%, transparent) !important' },
   '.cm-deletedChunk': { backgroundColor: 'color-mix(in srgb, var(--bad-fill) 12%, transparent) !important' },
@@ -47,7 +57,7 @@ const colours = HighlightStyle.define([
   { tag: [tags.meta, tags.labelName], color: 'var(--busy)' },
 ])
 
-export default function Code({ value, label, onChange, onSave, original, height = '100%' }: Props) {
+export default function Code({ value, label, onChange, onSave, original, height = '100%', place }: Props) {
   const host = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView>(null)
   const diff = useRef(new Compartment())
@@ -74,6 +84,7 @@ export default function Code({ value, label, onChange, onSave, original, height 
             if (typed) calls.current.onChange?.(update.state.doc.toString())
           }),
           diff.current.of([]),
+          readOnly || !place ? [] : assist(place),
         ],
       }),
     })

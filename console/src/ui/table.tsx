@@ -2,7 +2,7 @@
 
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDown, ArrowUp } from 'lucide-react'
-import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import { type KeyboardEvent, memo, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { t } from '../i18n'
 import { Bone } from './parts'
 
@@ -78,15 +78,7 @@ export function Table<Row>({ label, columns, rows, keyOf, loading, total, onEnd,
             <div role="rowgroup" style={{ height: virtual.getTotalSize(), position: 'relative' }}>
               {drawn.map((item) => {
                 const row = sorted[item.index] as Row
-                return (
-                  <div key={keyOf(row)} className="line" role="row" aria-rowindex={item.index + 2} style={{ ...tracks, transform: `translateY(${item.start}px)` }}>
-                    {columns.map((column) => (
-                      <div key={column.id} role="cell" className={column.right ? 'right num' : undefined}>
-                        {column.cell(row)}
-                      </div>
-                    ))}
-                  </div>
-                )
+                return <Line key={keyOf(row)} row={row} columns={columns as TableColumn<unknown>[]} tracks={tracks.gridTemplateColumns} index={item.index} start={item.start} />
               })}
             </div>
           )}
@@ -95,6 +87,19 @@ export function Table<Row>({ label, columns, rows, keyOf, loading, total, onEnd,
     </div>
   )
 }
+
+/** One row. While the table scrolls most rows stay as they are, and are not drawn again. */
+const Line = memo(function Line({ row, columns, tracks, index, start }: { row: unknown; columns: TableColumn<unknown>[]; tracks: string; index: number; start: number }) {
+  return (
+    <div className="line" role="row" aria-rowindex={index + 2} style={{ gridTemplateColumns: tracks, transform: `translateY(${start}px)` }}>
+      {columns.map((column) => (
+        <div key={column.id} role="cell" className={column.right ? 'right num' : undefined}>
+          {column.cell(row)}
+        </div>
+      ))}
+    </div>
+  )
+})
 
 function Ghosts({ tracks, columns }: { tracks: { gridTemplateColumns: string }; columns: number }) {
   return (
