@@ -7,18 +7,24 @@ use atoll_runtime::{Endpoint, Patch};
 use serde_json::{Value, json};
 
 use crate::strict::strict;
-use crate::{definitions, resource, worker_roles};
+use crate::{Features, definitions, resource, worker_roles};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Has an account in the mount namespace with the rights of [`worker_roles`], and gives a token of it.
 /// Running it again brings the rights up to date and gives a new token.
-pub async fn grant(worker: &Endpoint, name: &str, mount: &str, lasting: Duration) -> Result<String, Status> {
+pub async fn grant(
+    worker: &Endpoint,
+    name: &str,
+    mount: &str,
+    without: &Features,
+    lasting: Duration,
+) -> Result<String, Status> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": mount}});
     worker.ensure(&resource::namespaces(), None, &namespace).await?;
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": mount}});
     worker.ensure(&accounts(), Some(mount), &account).await?;
-    let [everywhere, here] = worker_roles(name, mount);
+    let [everywhere, here] = worker_roles(name, mount, without);
     apply(worker, "clusterroles", None, &everywhere).await?;
     apply(worker, "roles", Some(mount), &here).await?;
     apply(worker, "clusterrolebindings", None, &binding("ClusterRole", name, mount)).await?;

@@ -5,6 +5,7 @@ use atoll_meta::{Gvr, Status};
 use atoll_runtime::Endpoint;
 use serde_json::{Value, json};
 
+use crate::feature::{Feature, Features};
 use crate::proxier::AUTHORITY;
 
 /// Some verbs on a resource, everywhere or only in the mount namespace.
@@ -12,27 +13,30 @@ struct Rule {
     group: &'static str,
     resource: &'static str,
     verbs: &'static [&'static str],
-    /// Whether a binding can do without.
-    optional: bool,
+    /// What a binding cannot do without it; otherwise it cannot do at all.
+    feature: Option<Feature>,
 }
 
 const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> Rule {
-    Rule { group, resource, verbs, optional: false }
+    Rule { group, resource, verbs, feature: None }
 }
 
-const fn maybe(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> Rule {
-    Rule { group, resource, verbs, optional: true }
+impl Rule {
+    const fn of(mut self, feature: Feature) -> Self {
+        self.feature = Some(feature);
+        self
+    }
 }
 
 /// In the whole worker cluster. No Secrets here.
 const CLUSTER: [Rule; 7] = [
     rule("", "nodes", &["list", "watch", "patch"]),
     rule("", "pods", &["list", "watch"]),
-    rule("storage.k8s.io", "csinodes", &["list", "watch"]),
     rule("cloud.tencent.com", "resourceleasingpolicies", &["list", "watch", "patch"]),
     rule("cloud.tencent.com", "resourceleasingpolicies/status", &["patch"]),
     rule("scheduling.k8s.io", "priorityclasses", &["get", "create"]),
-    rule("", "persistentvolumes", &["get", "list", "watch", "create", "delete"]),
+    rule("storage.k8s.io", "csinodes", &["list", "watch"]).of(Feature::Volumes),
+    rule("", "persistentvolumes", &["get", "list", "watch", "create", "delete"]).of(Feature::Volumes),
 ];
 
 /// In the mount namespace.
@@ -40,16 +44,17 @@ const MOUNT: [Rule; 13] = [
     rule("", "pods", &["get", "create", "patch", "delete"]),
     rule("", "configmaps", &["get", "list", "watch", "create", "update", "delete"]),
     rule("", "secrets", &["get", "list", "watch", "create", "update", "patch", "delete"]),
-    rule("", "persistentvolumeclaims", &["get", "list", "watch", "create", "delete"]),
-    rule("", "services", &["get", "list", "watch", "create", "update", "delete"]),
-    rule("discovery.k8s.io", "endpointslices", &["get", "list", "watch", "create", "update", "delete"]),
-    rule("", "events", &["list", "watch"]),
-    maybe("", "pods/ephemeralcontainers", &["patch"]),
-    maybe("", "pods/log", &["get"]),
-    maybe("", "pods/exec", &["get", "create"]),
-    maybe("", "pods/attach", &["get", "create"]),
-    maybe("", "pods/portforward", &["get", "create"]),
-    maybe("metrics.k8s.io", "pods", &["list"]),
+    rule("", "persistentvolumeclaims", &["get", "list", "watch", "create", "delete"]).of(Feature::Volumes),
+    rule("", "services", &["get", "list", "watch", "create", "update", "delete"]).of(Feature::Services),
+    rule("discovery.k8s.io", "endpointslices", &["get", "list", "watch", "create", "update", "delete"])
+        .of(Feature::Services),
+    rule("", "events", &["list", "watch"]).of(Feature::Events),
+    rule("", "pods/ephemeralcontainers", &["patch"]).of(Feature::Debug),
+    rule("", "pods/log", &["get"]).of(Feature::Logs),
+    rule("", "pods/exec", &["get", "create"]).of(Feature::Exec),
+    rule("", "pods/attach", &["get", "create"]).of(Feature::Exec),
+    rule("", "pods/portforward", &["get", "create"]).of(Feature::PortForward),
+    rule("metrics.k8s.io", "pods", &["list"]).of(Feature::Metrics),
 ];
 
 /// In the whole computing cluster. Secrets are read, and marked when they are copied; never made here.
@@ -72,18 +77,21 @@ const COMPUTING: [Rule; 19] = [
     rule("cloud.tencent.com", "clusterbindings", &["get", "list", "watch", "patch"]),
     rule("cloud.tencent.com", "clusterbindings/status", &["patch"]),
     // Who calls the kubelet API, and may they.
-    maybe("authentication.k8s.io", "tokenreviews", &["create"]),
-    maybe("authorization.k8s.io", "subjectaccessreviews", &["create"]),
+    rule("authentication.k8s.io", "tokenreviews", &["create"]),
+    rule("authorization.k8s.io", "subjectaccessreviews", &["create"]),
 ];
 /// In the namespace of the system: which manager works, and the authority of the kubelet API.
 const SYSTEM: [Rule; 2] =
-    [rule("coordination.k8s.io", "leases", &["get", "create", "update"]), maybe("", "secrets", &["create"])];
+    [rule("coordination.k8s.io", "leases", &["get", "create", "update"]), rule("", "secrets", &["create"])];
 /// Where nodes say that they live.
 const LIVING: [Rule; 1] = [rule("coordination.k8s.io", "leases", &["create", "patch", "delete"])];
 
 fn written(rules: &[Rule]) -> Vec<Value> {
-    let one = |rule: &Rule| json!({"apiGroups": [rule.group], "resources": [rule.resource], "verbs": rule.verbs});
     rules.iter().map(one).collect()
+}
+
+fn one(rule: &Rule) -> Value {
+    json!({"apiGroups": [rule.group], "resources": [rule.resource], "verbs": rule.verbs})
 }
 
 fn cluster_role(name: &str, rules: &[Rule]) -> Value {
@@ -99,9 +107,16 @@ fn role(name: &str, namespace: &str, rules: &[Rule]) -> Value {
     })
 }
 
-/// The ClusterRole and the Role of the mount namespace that a syncer needs, and no more.
-pub fn worker_roles(name: &str, mount_namespace: &str) -> [Value; 2] {
-    [cluster_role(name, &CLUSTER), role(name, mount_namespace, &MOUNT)]
+/// The ClusterRole and the Role of the mount namespace that a syncer needs, and no more, for all features but some.
+pub fn worker_roles(name: &str, mount_namespace: &str, without: &Features) -> [Value; 2] {
+    let kept = |rules: &[Rule]| -> Vec<Value> {
+        let wanted = |rule: &&Rule| rule.feature.is_none_or(|feature| !without.contains(&feature));
+        rules.iter().filter(wanted).map(one).collect()
+    };
+    let (mut everywhere, mut here) = (cluster_role(name, &[]), role(name, mount_namespace, &[]));
+    everywhere["rules"] = kept(&CLUSTER).into();
+    here["rules"] = kept(&MOUNT).into();
+    [everywhere, here]
 }
 
 /// The ClusterRole and the Roles that a manager needs in its computing cluster, and no more.
@@ -138,7 +153,7 @@ const ANSWERING: [(Rule, Option<&str>); 6] = [
 /// binding's kubeconfig, by namespace and name, and the authority of the kubelet API.
 pub fn proxier_roles(name: &str, binding: &str, kubeconfig: (&str, &str)) -> Vec<Value> {
     let only = |rule: &Rule, names: &[&str]| {
-        let mut rule = written(std::slice::from_ref(rule)).remove(0);
+        let mut rule = one(rule);
         rule["resourceNames"] = json!(names);
         rule
     };
@@ -146,7 +161,7 @@ pub fn proxier_roles(name: &str, binding: &str, kubeconfig: (&str, &str)) -> Vec
         .iter()
         .map(|(rule, object)| match object {
             Some(object) => only(rule, &[object]),
-            None => written(std::slice::from_ref(rule)).remove(0),
+            None => one(rule),
         })
         .collect();
     rules.push(only(&rule("cloud.tencent.com", "clusterbindings", &["get"]), &[binding]));
@@ -212,32 +227,59 @@ pub fn deploying_roles(name: &str) -> [Value; 2] {
     [cluster_role(name, &everywhere), role(name, SYSTEM_NAMESPACE, &system)]
 }
 
-/// What a syncer needs and may not do, in words.
-pub(crate) async fn missing(worker: &Endpoint, mount_namespace: &str) -> Result<Vec<String>, Status> {
+/// What a worker cluster grants.
+pub(crate) struct Rights {
+    /// What a syncer needs and may not do, in words.
+    pub(crate) missing: Vec<String>,
+    /// Features of which at least one right is not granted.
+    pub(crate) withheld: Features,
+}
+
+/// Asks a worker cluster for our rights there; `needed` are features that the binding cannot do without.
+pub(crate) async fn rights(worker: &Endpoint, mount_namespace: &str, needed: &Features) -> Result<Rights, Status> {
     let mut questions = Vec::new();
     for (rules, namespace) in [(CLUSTER.as_slice(), ""), (MOUNT.as_slice(), mount_namespace)] {
-        for rule in rules.iter().filter(|rule| !rule.optional) {
+        for rule in rules {
             questions.extend(rule.verbs.iter().map(|verb| ask(worker, rule, namespace, verb)));
         }
     }
-    let answers = futures::future::join_all(questions).await;
-    let answers: Result<Vec<Option<String>>, Status> = answers.into_iter().collect();
-    Ok(answers?.into_iter().flatten().collect())
+    let mut out = Rights { missing: Vec::new(), withheld: Features::new() };
+    for answer in futures::future::join_all(questions).await {
+        match answer? {
+            Some((Some(feature), _)) if !needed.contains(&feature) => drop(out.withheld.insert(feature)),
+            Some((_, words)) => out.missing.push(words),
+            None => {}
+        }
+    }
+    Ok(out)
 }
 
+/// How often a question is asked that gets no answer: with many questions, asking all of them again would take long.
+const TRIES: usize = 4;
+
 /// Asks whether we may; returns what we may not.
-async fn ask(worker: &Endpoint, rule: &Rule, namespace: &str, verb: &str) -> Result<Option<String>, Status> {
+async fn ask(
+    worker: &Endpoint,
+    rule: &Rule,
+    namespace: &str,
+    verb: &str,
+) -> Result<Option<(Option<Feature>, String)>, Status> {
     let (resource, subresource) = rule.resource.split_once('/').unwrap_or((rule.resource, ""));
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {"group": rule.group, "resource": resource, "subresource": subresource, "namespace": namespace, "verb": verb}},
     });
-    let answer =
-        worker.create(&Gvr::new("authorization.k8s.io", "v1", "selfsubjectaccessreviews"), None, &review).await?;
-    if answer["status"]["allowed"] == true {
+    let reviews = Gvr::new("authorization.k8s.io", "v1", "selfsubjectaccessreviews");
+    let mut answer = worker.create(&reviews, None, &review).await;
+    for _ in 1..TRIES {
+        if answer.as_ref().is_err_and(|status| status.code >= 500) {
+            answer = worker.create(&reviews, None, &review).await;
+        }
+    }
+    if answer?["status"]["allowed"] == true {
         return Ok(None);
     }
     let group = if rule.group.is_empty() { String::new() } else { format!(".{}", rule.group) };
     let place = if namespace.is_empty() { String::new() } else { format!(" in {namespace}") };
-    Ok(Some(format!("{verb} {}{group}{place}", rule.resource)))
+    Ok(Some((rule.feature, format!("{verb} {}{group}{place}", rule.resource))))
 }

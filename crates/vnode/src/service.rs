@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use atoll_api::kubeocean_names::{annotation, label, physical};
 use atoll_meta::{Gvr, Status};
-use atoll_runtime::{Cache, Endpoint, Informer, Selection};
+use atoll_runtime::{Cache, Informer, Selection};
 use serde_json::{Value, json};
 
 use crate::binding::{Binding, OWNER};
+use crate::feature::Feature;
 use crate::pod::marks;
 use crate::resource;
-use crate::syncer::{Queues, Syncer, is_ours};
+use crate::syncer::{Computing, Queues, Syncer, is_ours};
 use crate::tree;
+use crate::worker::Worker;
 
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const SLICE_MANAGER: &str = "endpointslice.kubernetes.io/managed-by";
@@ -46,14 +48,17 @@ pub(crate) struct Traffics {
 
 impl Traffics {
     pub(crate) fn follow(
-        above: &Endpoint,
-        below: &Endpoint,
+        computing: &Computing,
+        worker: &Worker,
         binding: &Binding,
-        owner: &str,
         queues: &Queues,
     ) -> (Self, Vec<Informer>) {
+        let (above, below, owner) = (&computing.endpoint, &worker.endpoint, &computing.owner);
         let mut out = Self::default();
         let mut informers = Vec::new();
+        if worker.withheld.contains(&Feature::Services) {
+            return (out, informers);
+        }
         for namespace in &binding.service_namespaces {
             let caches = [false, true].map(|slice| {
                 let gvr = if slice { slices() } else { resource::services() };

@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::caller::{Caller, InstanceTransport};
+use crate::feature::Features;
 use crate::passage::{InstancePassage, Passage, RemotePassage};
 use crate::resource;
 
@@ -22,6 +23,8 @@ pub struct Worker {
     pub endpoint: Endpoint,
     /// The way for logs, exec, attach and port-forward; without one they are not offered.
     pub passage: Option<Arc<dyn Passage>>,
+    /// What its owner does not grant.
+    pub withheld: Features,
 }
 
 impl Worker {
@@ -31,7 +34,7 @@ impl Worker {
             .transport()
             .remote()
             .map(|client| -> Arc<dyn Passage> { Arc::new(RemotePassage { client: client.clone() }) });
-        Self { endpoint, passage }
+        Self { endpoint, passage, withheld: Features::new() }
     }
 
     /// An instance of a hub in this process, used as `caller`.
@@ -40,7 +43,7 @@ impl Worker {
         let transport = InstanceTransport::new(hub, instance, caller.clone());
         let endpoint = Endpoint::new(instance, Arc::new(transport), crate::manager::AGENT);
         let passage = InstancePassage { hub: hub.clone(), instance: instance.to_owned(), caller };
-        Self { endpoint, passage: Some(Arc::new(passage)) }
+        Self { endpoint, passage: Some(Arc::new(passage)), withheld: Features::new() }
     }
 
     /// An instance of a hub in this process, with the rights the kubeconfig gives and no others.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use atoll_meta::Gvr;
 use atoll_runtime::{Endpoint, Patch};
 use atoll_testkit::{Cluster, Parts, TestServer, peers};
-use atoll_vnode::{KubeconfigResolver, Manager, Options};
+use atoll_vnode::{Features, KubeconfigResolver, Manager, Options};
 use base64::Engine as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -106,7 +106,8 @@ fn minute(at: Timestamp, later: i64) -> String {
 async fn lessor(worker: &Cluster) -> (Endpoint, String) {
     let endpoint = worker.endpoint().await.unwrap();
     atoll_vnode::define(&endpoint, "resourceleasingpolicies").await.unwrap();
-    let token = atoll_vnode::grant(&endpoint, "lessee", MOUNT, Duration::from_secs(86_400)).await.unwrap();
+    let token =
+        atoll_vnode::grant(&endpoint, "lessee", MOUNT, &Features::new(), Duration::from_secs(86_400)).await.unwrap();
     let admin = atoll_pki::Kubeconfig::read(worker.kubeconfig()).unwrap();
     let mut access = admin.access(None).unwrap();
     access.auth = atoll_pki::Auth::Token(token);

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use atoll_api::kubeocean_names::synced_by_label;
-use atoll_runtime::{Cache, Endpoint, Informer, Selection};
+use atoll_runtime::{Cache, Informer, Selection};
 use serde_json::Value;
 
 use super::thing::{Kind, Thing};
 use crate::binding::{Binding, OWNER};
-use crate::syncer::Queues;
+use crate::syncer::{Computing, Queues};
 use crate::trim;
+use crate::worker::Worker;
 
 /// Originals that have copies, and the copies.
 pub(crate) struct Copies {
@@ -21,12 +22,12 @@ pub(crate) struct Copies {
 impl Copies {
     /// Starts following; what changes is looked at.
     pub(crate) fn follow(
-        above: &Endpoint,
-        below: &Endpoint,
+        computing: &Computing,
+        worker: &Worker,
         binding: &Binding,
-        owner: &str,
         queues: &Queues,
     ) -> (Self, Vec<Informer>) {
+        let (above, below, owner) = (&computing.endpoint, &worker.endpoint, &computing.owner);
         let mut out =
             Self { originals: HashMap::new(), copies: HashMap::new(), mount: binding.mount_namespace.clone() };
         let mut informers = Vec::new();
@@ -38,6 +39,11 @@ impl Copies {
                 let head = &change.item().object.head;
                 sink.objects.add(Thing::new(kind, &head.namespace, &head.name));
             });
+            out.originals.insert(kind, originals.cache.clone());
+            informers.push(originals);
+            if kind.feature().is_some_and(|feature| worker.withheld.contains(&feature)) {
+                continue;
+            }
             let selection = Selection {
                 namespace: kind.below(&binding.mount_namespace).map(ToOwned::to_owned),
                 query: format!("labelSelector={OWNER}%3D{owner}"),
@@ -46,9 +52,8 @@ impl Copies {
             let copies = Informer::start_slim(below.clone(), kind.gvr(), selection, trim::bare, move |change| {
                 Thing::of_copy(kind, &change.item().tree()).into_iter().for_each(|thing| sink.objects.add(thing));
             });
-            out.originals.insert(kind, originals.cache.clone());
             out.copies.insert(kind, copies.cache.clone());
-            informers.extend([originals, copies]);
+            informers.push(copies);
         }
         (out, informers)
     }

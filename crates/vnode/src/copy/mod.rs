@@ -36,6 +36,12 @@ impl Syncer {
         let key = tree::key(tree::namespace(pod), tree::name(pod));
         for reference in references(&pod["spec"]) {
             let thing = Thing::new(reference.kind, tree::namespace(pod), &reference.name);
+            if let Some(feature) = reference.kind.feature().filter(|own| self.worker.withheld.contains(own)) {
+                return Err(Status::bad_request(format!(
+                    "{} cannot be brought: the worker cluster does not grant {feature}",
+                    thing.title()
+                )));
+            }
             self.users.add(&key, &thing);
             let original = match self.original(&thing).await? {
                 Some(original) if !tree::is_deleting(&original) => original,

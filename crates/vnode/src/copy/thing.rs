@@ -4,6 +4,7 @@ use atoll_api::kubeocean_names::{annotation, physical};
 use atoll_meta::Gvr;
 use serde_json::Value;
 
+use crate::feature::Feature;
 use crate::tree;
 
 /// The kinds that are copied.
@@ -38,6 +39,11 @@ impl Kind {
             Self::Claim => "PersistentVolumeClaim",
             Self::Volume => "PersistentVolume",
         }
+    }
+
+    /// What copies of this kind are part of, if they can be left out.
+    pub(crate) fn feature(self) -> Option<Feature> {
+        matches!(self, Self::Claim | Self::Volume).then_some(Feature::Volumes)
     }
 
     /// The namespace of a copy.

@@ -14,14 +14,17 @@ use sha2::{Digest as _, Sha256};
 use super::running::Running;
 use super::{Failure, Inner, Share, all, condition};
 use crate::binding::{Binding, check, rival};
-use crate::role::missing;
+use crate::feature::{Feature, Features, listed};
+use crate::role::{Rights, rights};
 use crate::syncer::Computing;
-use crate::worker::kubeconfig;
+use crate::worker::{Worker, kubeconfig};
 use crate::{resource, tree};
 
 /// How often a healthy binding is looked at: a renewed kubeconfig is noticed by then.
 const AGAIN: Duration = Duration::from_secs(60);
 const CONNECTING: Duration = Duration::from_secs(30);
+/// How long a syncer waits for the answer before it starts without.
+const PROMPT: Duration = Duration::from_secs(5);
 
 impl Inner {
     /// One pass, counted.
@@ -72,7 +75,11 @@ impl Inner {
                         .event(&object, "Normal", "Ready", "the worker cluster answers and the syncer runs", self.now())
                         .await;
                 }
-                self.write_status(&object, condition::ready(known, !self.share.is_apart(), self.now())).await?;
+                self.write_status(
+                    &object,
+                    condition::ready(known, !self.share.is_apart(), &self.withheld(&name), self.now()),
+                )
+                .await?;
                 Ok(Some(AGAIN))
             }
             Err(failure) => {
@@ -144,14 +151,19 @@ impl Inner {
             self.end(&settings.name).await;
         }
         if known != Some(true) {
-            let worker = self.workers.resolve(binding, &kubeconfig).await.map_err(lost)?;
-            let running =
-                Running::start(self.settings.clone(), computing.clone(), worker.clone(), settings.clone(), fingerprint);
-            self.follow(&settings.name, &running);
-            self.running.write().insert(settings.name.clone(), running);
-            let answer = tokio::time::timeout(CONNECTING, worker.endpoint.get_path("/version")).await;
+            let mut worker = self.workers.resolve(binding, &kubeconfig).await.map_err(lost)?;
+            let way = worker.endpoint.clone();
+            // Asked first, so that nothing is asked for that is not granted; one that does not answer is asked again.
+            let asked = tokio::time::timeout(PROMPT, granted(&worker, settings)).await;
+            if let Ok(Ok(rights)) = asked {
+                worker.withheld.clone_from(&rights.withheld);
+                self.run(computing, worker, settings, fingerprint);
+                return self.heed(settings, &rights);
+            }
+            self.run(computing, worker, settings, fingerprint);
+            let answer = tokio::time::timeout(CONNECTING, way.get_path("/version")).await;
             answer.unwrap_or_else(|_| Err(Status::unavailable("no answer in time"))).map_err(lost)?;
-            return self.check_permissions(settings).await;
+            return self.check_permissions(computing, settings).await;
         }
         if let Some(running) = self.running.read().get(&settings.name) {
             running.set_binding(settings.clone());
@@ -159,25 +171,50 @@ impl Inner {
                 return Err(Failure { reason: "ConnectivityFailed", message });
             }
         }
-        self.check_permissions(settings).await
+        self.check_permissions(computing, settings).await
     }
 
-    /// Asks the worker cluster, once for each start, whether we may do what we have to.
-    async fn check_permissions(&self, settings: &Binding) -> Result<(), Failure> {
-        let worker = match self.running.read().get(&settings.name) {
-            Some(running) if !running.permitted.load(Ordering::Relaxed) => running.worker.clone(),
+    /// Asks the worker cluster whether we may do what we have to, until it grants everything. A syncer that knows of
+    /// other rights is started anew.
+    async fn check_permissions(&self, computing: &Arc<Computing>, settings: &Binding) -> Result<(), Failure> {
+        let (mut worker, fingerprint) = match self.running.read().get(&settings.name) {
+            Some(running) if !running.permitted.load(Ordering::Relaxed) => {
+                (running.worker.clone(), running.fingerprint.clone())
+            }
             _ => return Ok(()),
         };
         let lost = |status: Status| Failure { reason: "ConnectivityFailed", message: status.message };
-        let missing = missing(&worker.endpoint, &settings.mount_namespace).await.map_err(lost)?;
-        if !missing.is_empty() {
-            let message = format!("the worker cluster does not allow: {}", missing.join(", "));
+        let rights = granted(&worker, settings).await.map_err(lost)?;
+        if rights.missing.is_empty() && rights.withheld != worker.withheld {
+            self.end(&settings.name).await;
+            worker.withheld.clone_from(&rights.withheld);
+            self.run(computing, worker, settings, fingerprint);
+        }
+        self.heed(settings, &rights)
+    }
+
+    /// Notes what a worker cluster grants; a failure if that is not enough.
+    fn heed(&self, settings: &Binding, rights: &Rights) -> Result<(), Failure> {
+        if !rights.missing.is_empty() {
+            let message = format!("the worker cluster does not allow: {}", rights.missing.join(", "));
             return Err(Failure { reason: "PermissionsMissing", message });
         }
         if let Some(running) = self.running.read().get(&settings.name) {
-            running.permitted.store(true, Ordering::Relaxed);
+            running.permitted.store(rights.withheld.is_empty(), Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Starts the syncer of a binding.
+    fn run(&self, computing: &Arc<Computing>, worker: Worker, settings: &Binding, fingerprint: String) {
+        let running = Running::start(self.settings.clone(), computing.clone(), worker, settings.clone(), fingerprint);
+        self.follow(&settings.name, &running);
+        self.running.write().insert(settings.name.clone(), running);
+    }
+
+    /// What the worker cluster of a binding does not grant, in words.
+    fn withheld(&self, name: &str) -> String {
+        self.running.read().get(name).map(|running| listed(&running.worker.withheld)).unwrap_or_default()
     }
 
     /// Looks at a binding again when its worker cluster falls silent or answers again.
@@ -233,6 +270,12 @@ impl Inner {
             _ => Ok(()),
         }
     }
+}
+
+/// What a worker cluster grants to a binding.
+async fn granted(worker: &Worker, settings: &Binding) -> Result<Rights, Status> {
+    let services = (!settings.service_namespaces.is_empty()).then_some(Feature::Services);
+    rights(&worker.endpoint, &settings.mount_namespace, &Features::from_iter(services)).await
 }
 
 /// Changes when a syncer has to be started anew: other credentials, other namespaces to follow.

@@ -60,14 +60,24 @@ pub(crate) fn failed(mut status: ClusterBindingStatus, failure: &Failure, now: T
     status
 }
 
-/// The status of a binding that works, of its proxier only if that is known here.
-pub(crate) fn ready(mut status: ClusterBindingStatus, with_proxier: bool, now: Timestamp) -> ClusterBindingStatus {
+/// The status of a binding that works, of its proxier only if that is known here; `without` is what its worker cluster
+/// does not grant.
+pub(crate) fn ready(
+    mut status: ClusterBindingStatus,
+    with_proxier: bool,
+    without: &str,
+    now: Timestamp,
+) -> ClusterBindingStatus {
     if status.phase != "Ready" {
         status.last_sync_time = Some(Time(now));
     }
     status.phase = "Ready".to_owned();
     let reasons = ["ValidationPassed", "ConnectivityPassed", "SyncerCreated", "ProxierCreated"];
-    let messages = ["the binding works", "the worker cluster answers", "the syncer runs", "the proxier runs"];
+    let works = match without {
+        "" => "the binding works".to_owned(),
+        without => format!("the binding works; the worker cluster does not grant: {without}"),
+    };
+    let messages = [works.as_str(), "the worker cluster answers", "the syncer runs", "the proxier runs"];
     let known = if with_proxier { 4 } else { 3 };
     for ((kind, reason), message) in TYPES.iter().zip(reasons).zip(messages).take(known) {
         set(&mut status.conditions, kind, true, reason, message, now);
@@ -104,7 +114,7 @@ mod tests {
     #[test]
     fn a_ready_binding_has_all_four_conditions() {
         let status =
-            ready(pending(ClusterBindingStatus::default(), Timestamp::UNIX_EPOCH), true, Timestamp::UNIX_EPOCH);
+            ready(pending(ClusterBindingStatus::default(), Timestamp::UNIX_EPOCH), true, "", Timestamp::UNIX_EPOCH);
         let kinds: Vec<_> = status.conditions.iter().map(|condition| condition.type_.as_str()).collect();
         assert_eq!(kinds, TYPES);
         assert!(status.conditions.iter().all(|condition| condition.status == "True"));

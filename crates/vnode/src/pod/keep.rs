@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::merge::{link_annotations, link_labels, merge, own_annotations, own_labels};
 use super::status::mirrored;
+use crate::feature::Feature;
 use crate::node::Expected;
 use crate::resource;
 use crate::syncer::Syncer;
@@ -82,7 +83,10 @@ impl Syncer {
             return Ok(());
         }
         let spec = json!({"ephemeralContainers": added});
-        let refused = super::allow::refused(&spec, None, &self.allowed(pod));
+        let mut refused = super::allow::refused(&spec, None, &self.allowed(pod));
+        if self.worker.withheld.contains(&Feature::Debug) {
+            refused.push("containers added later, which the worker cluster does not grant (debug)".to_owned());
+        }
         if !refused.is_empty() {
             self.complain(pod, "FailedCreatePod", &format!("not allowed: {}", refused.join(", "))).await;
             return Ok(());

@@ -29,6 +29,7 @@ pub(crate) use usage::{Usage, is_ours, original_of};
 
 use crate::binding::Binding;
 use crate::copy::{Copies, Kind, Thing, Users};
+use crate::feature::Feature;
 use crate::manager::{Settings, proxier_pods};
 use crate::pod::{Intranet, SWEEP, Workload};
 use crate::proxier::{Doors, Kubelets, Meter};
@@ -132,33 +133,39 @@ impl Syncer {
             trim::bare,
             Box::new(move |change| sink.policies.add(change.item().object.head.name.to_string())),
         );
-        let (copies, informers) =
-            Copies::follow(&computing.endpoint, &worker.endpoint, &binding, &computing.owner, &queues);
-        let (traffics, more) =
-            Traffics::follow(&computing.endpoint, &worker.endpoint, &binding, &computing.owner, &queues);
+        let (copies, informers) = Copies::follow(&computing, &worker, &binding, &queues);
+        let (traffics, more) = Traffics::follow(&computing, &worker, &binding, &queues);
         let sink = queues.clone();
-        let csi_nodes = follow(
-            crate::node::csi_nodes(),
-            trim::bare,
-            Box::new(move |change| sink.nodes.add(change.item().object.head.name.to_string())),
-        );
+        // What is not granted is not asked for, and nothing waits for it.
+        let granted = |feature| !worker.withheld.contains(&feature);
+        let csi_nodes = granted(Feature::Volumes).then(|| {
+            follow(
+                crate::node::csi_nodes(),
+                trim::bare,
+                Box::new(move |change| sink.nodes.add(change.item().object.head.name.to_string())),
+            )
+        });
         let selection = Selection {
             namespace: Some(binding.mount_namespace.clone()),
             query: "fieldSelector=involvedObject.kind%3DPod".to_owned(),
         };
         let sink = queues.clone();
         let way = worker.endpoint.clone();
-        let events = Informer::start_slim(way, crate::pod::events(), selection, trim::bare, move |change| {
-            if !matches!(change, atoll_runtime::Change::Deleted(_)) {
-                sink.events.add(change.item().key());
-            }
+        let events = granted(Feature::Events).then(|| {
+            Informer::start_slim(way, crate::pod::events(), selection, trim::bare, move |change| {
+                if !matches!(change, atoll_runtime::Change::Deleted(_)) {
+                    sink.events.add(change.item().key());
+                }
+            })
         });
-        let mut sources = Sources { informers: vec![nodes, pods, policies, csi_nodes, events] };
-        let [nodes, pods, policies, csi_nodes, events] =
-            [0, 1, 2, 3, 4].map(|index| sources.informers[index].cache.clone());
+        let known = |informer: &Option<Informer>| informer.as_ref().map(|own| own.cache.clone());
+        let (csi_cache, event_cache) = (known(&csi_nodes).unwrap_or_default(), known(&events).unwrap_or_default());
+        let mut sources = Sources { informers: vec![nodes, pods, policies] };
+        let [nodes, pods, policies] = [0, 1, 2].map(|index| sources.informers[index].cache.clone());
+        sources.informers.extend(csi_nodes.into_iter().chain(events));
         let elsewhere = matches!(settings.kubelets, Kubelets::Elsewhere);
         let proxiers = elsewhere.then(|| follow_proxiers(&computing.endpoint, &binding.name, &queues, nodes.clone()));
-        let known = proxiers.as_ref().map(|informer| informer.cache.clone());
+        let serving = known(&proxiers);
         sources.informers.extend(informers.into_iter().chain(more).chain(proxiers));
         let board = Switchboard {
             computing: computing.endpoint.clone(),
@@ -184,9 +191,9 @@ impl Syncer {
             traffics,
             doors: Doors::default(),
             board: Arc::new(board),
-            proxiers: known,
-            csi_nodes,
-            events,
+            proxiers: serving,
+            csi_nodes: csi_cache,
+            events: event_cache,
             complaints: Mutex::default(),
             priority: Mutex::default(),
             workloads: Mutex::default(),

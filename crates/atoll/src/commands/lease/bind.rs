@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use atoll_meta::{Gvr, Status};
 use atoll_pki::{Auth, Kubeconfig};
 use atoll_runtime::{Endpoint, Patch, WatchEvent};
+use atoll_vnode::Feature;
 use base64::Engine as _;
 use clap::Args;
 use serde_json::{Value, json};
@@ -41,6 +42,9 @@ pub struct Bind {
     /// Do not taint virtual nodes: any pod may be scheduled there
     #[arg(long)]
     no_taint: bool,
+    /// Do not grant what these features need: volumes, services, events, logs, exec, port-forward, debug, metrics
+    #[arg(long, value_delimiter = ',', conflicts_with = "as_is")]
+    without: Vec<Feature>,
     /// Hand over the credentials of the kubeconfig as they are instead of making an account with the least rights
     #[arg(long)]
     as_is: bool,
@@ -99,7 +103,9 @@ impl Bind {
         if !self.as_is {
             let account = format!("atoll-lessee-{}", self.name);
             let lasting = Duration::from_secs(u64::from(self.days) * 86_400);
-            let token = atoll_vnode::grant(&worker, &account, &self.mount_namespace, lasting).await.map_err(told)?;
+            let without = self.without.iter().copied().collect();
+            let token = atoll_vnode::grant(&worker, &account, &self.mount_namespace, &without, lasting);
+            let token = token.await.map_err(told)?;
             output::line(&format!("serviceaccount/{account} in {} has the least rights", self.mount_namespace));
             access.auth = Auth::Token(token);
         }

@@ -4,6 +4,7 @@ mod bind;
 mod show;
 mod unbind;
 
+use atoll_vnode::Feature;
 use clap::{Args, Subcommand};
 
 use super::access::{Access, block_on};
@@ -47,10 +48,13 @@ enum Action {
         /// Namespace of the worker cluster that leased pods run in
         #[arg(long, default_value = "kubeocean-worker")]
         mount_namespace: String,
+        /// Leave out what these features need: volumes, services, events, logs, exec, port-forward, debug, metrics
+        #[arg(long, value_delimiter = ',')]
+        without: Vec<Feature>,
         /// Those of a vnode-manager in its computing cluster instead
         #[arg(long)]
         computing: bool,
-        /// And those it needs besides to run syncers as Deployments
+        /// And those it needs besides to run syncers and proxiers as Deployments
         #[arg(long, requires = "computing")]
         deployments: bool,
     },
@@ -59,11 +63,11 @@ enum Action {
 impl Lease {
     /// Runs it.
     pub fn run(self) -> anyhow::Result<()> {
-        if let Action::Roles { name, mount_namespace, computing, deployments } = &self.action {
+        if let Action::Roles { name, mount_namespace, without, computing, deployments } = &self.action {
             let mut roles = if *computing {
                 atoll_vnode::computing_roles(name).to_vec()
             } else {
-                atoll_vnode::worker_roles(name, mount_namespace).to_vec()
+                atoll_vnode::worker_roles(name, mount_namespace, &without.iter().copied().collect()).to_vec()
             };
             if *deployments {
                 roles.extend(atoll_vnode::deploying_roles(name));
