@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use atoll_api::names;
-use atoll_api::words::label;
 use atoll_interpreter::Interpreter;
 use atoll_meta::Status;
 use atoll_runtime::{Change, Endpoint, Informer, Item, Patch, Selection, work};
@@ -94,17 +93,9 @@ fn works(options: &AgentOptions, index: &Arc<Index>, member: &Arc<Member>) -> In
     let selection = Selection { namespace: Some(names::execution_namespace(&options.name)), query: String::new() };
     let (index, member) = (index.clone(), Arc::downgrade(member));
     Informer::start_light(options.instance.clone(), gvr::works(), selection, move |change| {
-        let head = &change.item().object.head;
-        if let Some(id) = head.label(label::WORK_ID) {
-            match &change {
-                Change::Deleted(_) => index.remove_work(id),
-                _ => index.put_work(id, &head.namespace, &head.name),
-            }
-        }
-        let status_only = matches!(&change, Change::Updated(old, new)
-            if old.object.head.generation == new.object.head.generation && old.object.head.deleting == new.object.head.deleting);
-        if let Some(member) = member.upgrade().filter(|_| !status_only) {
-            member.queue.add((*head.name).into());
+        let concerns = index.take_work(&change);
+        if let Some(member) = member.upgrade().filter(|_| concerns) {
+            member.queue.add((*change.item().object.head.name).into());
         }
     })
 }

@@ -1,6 +1,7 @@
 //! What all controllers of a fleet share.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -105,8 +106,10 @@ pub struct Core {
     pub queues: Queues,
     /// Who belongs to whom.
     pub index: Arc<Index>,
-    /// Generations of bindings that were written with their decision.
-    settled: Mutex<HashMap<BindingKey, i64>>,
+    /// How often clusters changed in more than their room.
+    epoch: AtomicU64,
+    /// Generations of bindings that were written with their decision, and the epoch of the clusters it saw.
+    settled: Mutex<HashMap<BindingKey, (i64, u64)>>,
     /// Bindings whose last decision failed.
     pub unplaced: Mutex<HashSet<BindingKey>>,
     last_eviction: Mutex<Option<tokio::time::Instant>>,
@@ -135,6 +138,7 @@ impl Core {
             members: Members::default(),
             queues: Queues::default(),
             index: Arc::default(),
+            epoch: AtomicU64::default(),
             settled: Mutex::default(),
             unplaced: Mutex::default(),
             last_eviction: Mutex::default(),
@@ -209,12 +213,23 @@ impl Core {
         Some(self.informers().clusters.cache.get("", name)?.tree())
     }
 
-    /// Creates a binding or replaces the one it was made from.
-    pub async fn write_binding(&self, before: Option<&Binding>, after: &Binding) -> Result<(), Status> {
+    /// The epoch of the clusters: to be read before the snapshot a decision is made with.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Takes new clusters for decisions; with `concerns` they changed in more than their room.
+    pub fn place(&self, snapshot: Snapshot, concerns: bool) {
+        self.snapshot.store(Arc::new(snapshot));
+        self.epoch.fetch_add(concerns.into(), Ordering::AcqRel);
+    }
+
+    /// Creates a binding or replaces the one it was made from; `epoch` is that of the clusters its decision saw.
+    pub async fn write_binding(&self, before: Option<&Binding>, after: &Binding, epoch: u64) -> Result<(), Status> {
         let key = after.key();
         let body = after.to_value();
         if let Some(record) = crate::decision::Record::of(after) {
-            self.settled.lock().insert(key.clone(), record.generation);
+            self.settled.lock().insert(key.clone(), (record.generation, epoch));
         }
         match before {
             None => self.instance.create(&key.gvr(), key.in_namespace(), &body).await?,
@@ -223,10 +238,11 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a binding of this generation was written with its decision; tells so once.
+    /// Whether a binding of this generation was written with its decision, and the clusters are those that saw; tells so
+    /// once. While it was written it was not known, so nobody may have asked for another decision on it.
     pub fn take_settled(&self, key: &BindingKey, generation: i64) -> bool {
         let mut settled = self.settled.lock();
-        settled.remove(key) == Some(generation)
+        settled.remove(key) == Some((generation, self.epoch()))
     }
 
     /// Deletes a binding, unless another one has its name by now.

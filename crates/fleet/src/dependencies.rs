@@ -85,7 +85,7 @@ async fn tie(core: &Core, parent: &Binding, template: &TemplateKey) -> Result<()
     let child = attach::attach(&item.tree(), existing.as_ref(), parent, &core.interpreter.load(), fresh_id)
         .map_err(|error| Status::bad_request(error.to_string()))?;
     if existing.as_ref() != Some(&child) {
-        core.write_binding(existing.as_ref(), &child).await?;
+        core.write_binding(existing.as_ref(), &child, core.epoch()).await?;
     }
     Ok(())
 }
@@ -96,7 +96,7 @@ async fn untie(core: &Core, parent: &BindingKey, child: &BindingKey) -> Result<(
         return Ok(());
     }
     match attach::detach(&before, &parent.namespace, &parent.name) {
-        Some(after) => core.write_binding(Some(&before), &after).await,
+        Some(after) => core.write_binding(Some(&before), &after, core.epoch()).await,
         None => core.delete_binding(&before).await,
     }
 }

@@ -83,7 +83,7 @@ async fn release(core: &Core, watched: &Watched, key: &TemplateKey, tree: &Value
         let mut after = before.clone();
         binding::unclaim(&mut after);
         if after != before {
-            core.write_binding(Some(&before), &after).await?;
+            core.write_binding(Some(&before), &after, core.epoch()).await?;
         }
     }
     if let Some(patch) = claim::patch(tree, None) {
@@ -151,11 +151,11 @@ async fn bind(
             }
         }
     }
-    scheduler::settle(core, &mut binding);
+    let epoch = scheduler::settle(core, &mut binding);
     decision::stamp(&mut binding, existing.as_ref());
     match &existing {
         Some(before) if *before == binding => core.queues.works.add(key.binding()),
-        before => core.write_binding(before.as_ref(), &binding).await?,
+        before => core.write_binding(before.as_ref(), &binding, epoch).await?,
     }
     Ok(None)
 }
@@ -249,7 +249,7 @@ async fn leave(core: &Core, policy: &Policy) -> Again {
             {
                 let mut after = before.clone();
                 binding::unclaim(&mut after);
-                core.write_binding(Some(&before), &after).await?;
+                core.write_binding(Some(&before), &after, core.epoch()).await?;
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use atoll_api::names;
-use atoll_api::words::{condition as types, finalizer, reason};
+use atoll_api::words::{condition as types, finalizer, label, reason};
 use atoll_api::work::{ManifestStatus, ResourceHealth, ResourceIdentifier, Work, WorkStatus};
 use atoll_interpreter::{Health, Interpreter};
 use atoll_meta::{Gvk, Status};
@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use crate::condition::{self, Wanted};
 use crate::discovery::KindInfo;
-use crate::member::{self, Handled, Member, Written};
+use crate::member::{self, Handled, Member, Stamp, Written};
 use crate::options::Clock;
-use crate::{diff, gvr, merge};
+use crate::{diff, gvr, merge, stray};
 
 /// How long one request to a member may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -57,6 +57,15 @@ impl Task<'_> {
         self.work.metadata.generation.unwrap_or_default()
     }
 
+    fn stamp(&self) -> Stamp {
+        Stamp { uid: self.work.metadata.uid.as_deref().unwrap_or_default().into(), generation: self.generation() }
+    }
+
+    /// The permanent id of the work.
+    fn id(&self) -> Option<&str> {
+        self.work.metadata.labels.as_ref()?.get(label::WORK_ID).map(String::as_str)
+    }
+
     fn object_name(&self) -> &str {
         self.manifest["metadata"]["name"].as_str().unwrap_or_default()
     }
@@ -77,12 +86,13 @@ impl Executor {
         let namespace = names::execution_namespace(&member.name);
         let Some(item) = self.works.get(&namespace, &name) else {
             member.forget(&name);
-            return Ok(None);
+            return stray::remove(&self.instance, &member, &name).await;
         };
         let head = &item.object.head;
-        if !head.deleting && member.is_handled(&name, head.generation) {
+        if !head.deleting && member.is_handled(head) {
             return Ok(None);
         }
+        member.strays.forget(&name);
         let Some(task) = task(&item, name, &member) else { return Ok(None) };
         if item.object.head.deleting {
             return self.retire(task).await;
@@ -98,7 +108,7 @@ impl Executor {
             // What it defines may be wanted next.
             member.rediscover.notify_one();
         }
-        if outcome.as_ref().is_ok_and(|outcome| outcome.wrote) && before != Some(task.generation()) {
+        if outcome.as_ref().is_ok_and(|outcome| outcome.wrote) && before != Some(task.stamp()) {
             // Its first states follow soon and are told together with this.
             member.handle(&task.name, None);
             return Ok(Some(member.gather()));
@@ -124,7 +134,7 @@ impl Executor {
     /// Brings the member's object to what the work says; gives what the member holds then.
     async fn apply(&self, task: &Task<'_>) -> Result<Outcome, Status> {
         let info = self.kind(task).await?;
-        let informer = task.member.follow(&info).await?;
+        let informer = task.member.follow(&task.gvk, &info).await?;
         let namespace = task.object_namespace().filter(|_| info.namespaced);
         let observed = informer.cache.get(namespace.unwrap_or_default(), task.object_name());
         if task.work.spec.suspend_dispatching == Some(true) {
@@ -134,7 +144,7 @@ impl Executor {
             Some(item) => item.tree(),
             None => match task.member.endpoint.create(&info.gvr, namespace, &task.manifest).await {
                 Ok(created) => {
-                    task.member.note(&task.name, Written { work: task.generation(), version: version(&created) });
+                    task.member.note(&task.name, Written { work: task.stamp(), version: version(&created) });
                     return Ok(Outcome { object: Some(created), wrote: true });
                 }
                 Err(status) if status.code == 409 && status.reason == atoll_meta::Reason::AlreadyExists => {
@@ -180,7 +190,10 @@ impl Executor {
                 task.member.name
             )));
         }
-        let written = Written { work: task.generation(), version: version(&observed) };
+        if ours && !is_of(task, &observed) {
+            self.ensure_present(task).await?;
+        }
+        let written = Written { work: task.stamp(), version: version(&observed) };
         if ours && self.is_current(task, &observed, &written) {
             task.member.note(&task.name, written);
             return Ok(Outcome { object: Some(observed), wrote: false });
@@ -189,8 +202,19 @@ impl Executor {
             .map_err(|error| Status::bad_request(format!("{} cannot be retained: {error}", task.describe())))?;
         let namespace = task.object_namespace().filter(|_| info.namespaced);
         let stored = task.member.endpoint.update(&info.gvr, namespace, task.object_name(), &desired).await?;
-        task.member.note(&task.name, Written { work: task.generation(), version: version(&stored) });
+        task.member.note(&task.name, Written { work: task.stamp(), version: version(&stored) });
         Ok(Outcome { object: Some(stored), wrote: true })
+    }
+
+    /// Refuses to go on with a work that is not there any more. Before a copy of another work of the same name is touched
+    /// it must be sure that this work is not the older one: who was held up for long knows nothing of the newer.
+    async fn ensure_present(&self, task: &Task<'_>) -> Result<(), Status> {
+        let namespace = task.work.metadata.namespace.as_deref();
+        let present = self.instance.get_opt(&gvr::works(), namespace, &task.name).await?.unwrap_or_default();
+        if present["metadata"]["uid"].as_str() == task.work.metadata.uid.as_deref() {
+            return Ok(());
+        }
+        Err(Status::unavailable(format!("work {} is there no more", task.name)))
     }
 
     /// Whether nothing needs to be written: we wrote this generation and nobody changed the object since.
@@ -221,9 +245,9 @@ impl Executor {
         let trees = (serde_json::to_value(&old).unwrap_or_default(), serde_json::to_value(&new).unwrap_or_default());
         let Some(patch) = diff::merge_patch(&trees.0, &trees.1) else { return Ok(()) };
         let namespace = task.work.metadata.namespace.as_deref();
-        self.instance
-            .patch(&gvr::works(), namespace, &task.name, "status", Patch::Merge, &json!({"status": patch}))
-            .await?;
+        // It is told of this work as we know it: what comes late must not speak for a newer state or a newer work.
+        let body = json!({"metadata": {"resourceVersion": task.work.metadata.resource_version}, "status": patch});
+        self.instance.patch(&gvr::works(), namespace, &task.name, "status", Patch::Merge, &body).await?;
         if let Err(failure) = outcome
             && (condition::is_true(&old.conditions, types::APPLIED) || old.conditions.is_empty())
         {
@@ -254,6 +278,9 @@ impl Executor {
             Err(status) if status.code != 404 => return Err(status),
             _ => {}
         }
+        if let Some(id) = task.id().filter(|_| task.work.spec.preserve_resources_on_deletion != Some(true)) {
+            task.member.strays.bury(id);
+        }
         task.member.forget(&task.name);
         Ok(None)
     }
@@ -264,8 +291,11 @@ impl Executor {
         let (endpoint, gvr) = (&task.member.endpoint, &info.gvr);
         let namespace = task.object_namespace().filter(|_| info.namespaced);
         let Some(observed) = endpoint.get_opt(gvr, namespace, task.object_name()).await? else { return Ok(true) };
-        if !merge::is_ours(&observed) || !is_of(task, &observed) {
+        if !merge::is_ours(&observed) || !is_named(task, &observed) {
             return Ok(true);
+        }
+        if !is_of(task, &observed) {
+            self.ensure_present(task).await?;
         }
         if task.work.spec.preserve_resources_on_deletion == Some(true) {
             endpoint.patch(gvr, namespace, task.object_name(), "", Patch::Merge, &merge::release(&observed)).await?;
@@ -275,14 +305,20 @@ impl Executor {
             return Ok(false);
         }
         let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
-                             "preconditions": {"uid": observed["metadata"]["uid"]}});
+                             "preconditions": {"uid": observed["metadata"]["uid"], "resourceVersion": observed["metadata"]["resourceVersion"]}});
         endpoint.delete(gvr, namespace, task.object_name(), &options).await?;
         Ok(endpoint.get_opt(gvr, namespace, task.object_name()).await?.is_none())
     }
 }
 
-/// Whether an object in the member was put there by this work and not by another one.
+/// Whether an object in the member carries the id of this work and not that of another one of its name.
 fn is_of(task: &Task<'_>, observed: &Value) -> bool {
+    let id = observed["metadata"]["labels"][label::WORK_ID].as_str();
+    id.is_none() || task.id().is_none() || id == task.id()
+}
+
+/// Whether an object in the member was put there by a work of this name.
+fn is_named(task: &Task<'_>, observed: &Value) -> bool {
     let annotations = &observed["metadata"]["annotations"];
     let name = annotations[atoll_api::words::annotation::WORK_NAME].as_str();
     name.is_none_or(|name| *name == *task.name)
@@ -299,7 +335,7 @@ fn task<'a>(item: &Item, name: Arc<str>, member: &'a Arc<Member>) -> Option<Task
 fn handled(task: &Task<'_>, observed: &Value) -> Option<Handled> {
     let info = task.member.kinds.known().get(&task.gvk)?;
     Some(Handled {
-        work: task.generation(),
+        work: task.stamp(),
         namespace: task.object_namespace().filter(|_| info.namespaced).unwrap_or_default().into(),
         name: task.object_name().into(),
         revision: observed["metadata"]["resourceVersion"].as_str()?.into(),

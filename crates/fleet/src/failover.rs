@@ -36,9 +36,9 @@ pub async fn look_after(core: Arc<Core>, key: BindingKey) -> Again {
     }
     if after.spec != before.spec {
         // The new place is found in the same write.
-        scheduler::settle(&core, &mut after);
+        let epoch = scheduler::settle(&core, &mut after);
         decision::stamp(&mut after, Some(&before));
-        core.write_binding(Some(&before), &after).await?;
+        core.write_binding(Some(&before), &after, epoch).await?;
     }
     Ok(again.map(|delay| delay.max(Duration::from_millis(10))))
 }

@@ -191,7 +191,8 @@ fn cluster_sink() -> Box<dyn Fn(&Core, Change) + Send + Sync> {
             Some(cluster) => known.insert(name.clone(), cluster.clone()),
             None => known.remove(&name),
         };
-        core.snapshot.store(Arc::new(Snapshot::of_shared(known.values().cloned())));
+        let concerns = concerns(before.as_deref(), after.as_deref());
+        core.place(Snapshot::of_shared(known.values().cloned()), concerns);
         if gone {
             core.placed.lock().remove(&name);
         } else {
@@ -200,7 +201,7 @@ fn cluster_sink() -> Box<dyn Fn(&Core, Change) + Send + Sync> {
         drop(known);
         // At the start everything is looked at anyway.
         if core.informers.get().is_some() {
-            core.queues.shifts.add(concerns(before.as_deref(), after.as_deref()));
+            core.queues.shifts.add(concerns);
         }
         if before.is_none() || gone {
             core.queues.grants.add_after((), GRANTS);
@@ -312,15 +313,8 @@ fn report_soon(core: &Core, key: BindingKey) {
 fn work_sink(core: &Core, change: Change) {
     let head = &change.item().object.head;
     let Some(member) = names::member_of_execution_namespace(&head.namespace) else { return };
-    if let Some(id) = head.label(label::WORK_ID) {
-        match &change {
-            Change::Deleted(_) => core.index.remove_work(id),
-            _ => core.index.put_work(id, &head.namespace, &head.name),
-        }
-    }
-    let status_only = matches!(&change, Change::Updated(old, new)
-        if old.object.head.generation == new.object.head.generation && old.object.head.deleting == new.object.head.deleting);
-    if !status_only && let Some(member) = core.members.get(member) {
+    let concerns = core.index.take_work(&change);
+    if concerns && let Some(member) = core.members.get(member) {
         member.queue.add((*head.name).into());
     }
     let id = head.label(label::BINDING_ID).or_else(|| head.label(label::CLUSTER_BINDING_ID));

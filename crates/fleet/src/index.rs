@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
+use atoll_api::words::label;
+use atoll_runtime::Change;
 use parking_lot::RwLock;
 
 use crate::keys::{BindingKey, TemplateKey};
@@ -113,6 +115,24 @@ impl Index {
         self.works.write().remove(id);
     }
 
+    /// Follows the works: notes and forgets their ids. Whether more changed than the status.
+    pub fn take_work(&self, change: &Change) -> bool {
+        let head = &change.item().object.head;
+        let id = head.label(label::WORK_ID);
+        match (change, id) {
+            (Change::Deleted(_), Some(id)) => self.remove_work(id),
+            (_, Some(id)) => self.put_work(id, &head.namespace, &head.name),
+            (_, None) => {}
+        }
+        let Change::Updated(old, _) = change else { return true };
+        let old = &old.object.head;
+        if let Some(former) = old.label(label::WORK_ID).filter(|former| Some(*former) != id) {
+            self.remove_work(former);
+        }
+        // Another work of the same name may take the place of one that was not seen to go.
+        old.uid != head.uid || old.generation != head.generation || old.deleting != head.deleting
+    }
+
     /// Namespace and name of the work with an id.
     pub fn work(&self, id: &str) -> Option<(Arc<str>, Arc<str>)> {
         self.works.read().get(id).cloned()
@@ -122,6 +142,22 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_work_of_the_same_name_is_no_change_of_status() {
+        let work = |uid: &str, id: &str, revision: &str| {
+            let tree = serde_json::json!({"metadata": {"name": "w", "namespace": "karmada-es-m1", "uid": uid, "generation": 1,
+                "labels": {label::WORK_ID: id}, "resourceVersion": revision}});
+            atoll_runtime::Item::of(&tree).expect("a small object")
+        };
+        let index = Index::default();
+        assert!(index.take_work(&Change::Added(work("u1", "i1", "1"))));
+        assert!(!index.take_work(&Change::Updated(work("u1", "i1", "1"), work("u1", "i1", "2"))));
+        assert!(index.take_work(&Change::Updated(work("u1", "i1", "2"), work("u2", "i2", "3"))));
+        assert_eq!((index.work("i1"), index.work("i2").map(|(_, name)| name)), (None, Some("w".into())));
+        assert!(index.take_work(&Change::Deleted(work("u2", "i2", "4"))));
+        assert_eq!(index.work("i2"), None);
+    }
 
     #[test]
     fn links_are_found_from_both_ends_and_leave_nothing_behind() {

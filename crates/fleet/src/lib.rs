@@ -51,6 +51,7 @@ mod render;
 mod report;
 mod scheduler;
 mod skip;
+mod stray;
 mod summary;
 pub mod taints;
 pub mod templates;

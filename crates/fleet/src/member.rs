@@ -5,8 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use atoll_api::names;
 use atoll_api::words::label;
-use atoll_meta::{Gvr, Status};
+use atoll_meta::{Gvk, Gvr, Head, Status};
 use atoll_runtime::{Change, Endpoint, Informer, Item, Queue, Selection};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
@@ -14,16 +15,26 @@ use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{KindInfo, Kinds};
 use crate::pace;
+use crate::stray::{Place, Strays};
 use crate::summary::Summary;
 
 /// How long to wait for the first answer of a member.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A state of a work. Another work of the same name is another one, also in the same generation.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Stamp {
+    /// Its uid.
+    pub uid: Box<str>,
+    /// Its generation.
+    pub generation: i64,
+}
+
 /// What we last wrote into a member for a work.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Written {
-    /// Generation of the work.
-    pub work: i64,
+    /// The work.
+    pub work: Stamp,
     /// Generation of the member's object or, where there is none, its resourceVersion.
     pub version: String,
 }
@@ -31,8 +42,8 @@ pub struct Written {
 /// What was last carried out for a work: there is nothing to do while both are as they were.
 #[derive(Clone, Debug)]
 pub struct Handled {
-    /// Generation of the work.
-    pub work: i64,
+    /// The work.
+    pub work: Stamp,
     /// Where the member's object is.
     pub gvr: Gvr,
     /// Namespace of the object, or empty.
@@ -61,6 +72,8 @@ pub struct Member {
     pub counted: AtomicBool,
     /// What the way was made from; another value means another way.
     pub origin: String,
+    /// Copies that came after their works had gone.
+    pub strays: Strays,
     watched: Mutex<HashMap<Gvr, Arc<Informer>>>,
     written: Mutex<HashMap<Arc<str>, Written>>,
     handled: Mutex<HashMap<Arc<str>, Handled>>,
@@ -92,6 +105,7 @@ impl Member {
             rediscover: Notify::new(),
             counted: AtomicBool::new(false),
             origin,
+            strays: Strays::default(),
             watched: Mutex::default(),
             written: Mutex::default(),
             handled: Mutex::default(),
@@ -106,7 +120,7 @@ impl Member {
     }
 
     /// Follows our objects of a kind in the member; returns when they are known.
-    pub async fn follow(self: &Arc<Self>, info: &KindInfo) -> Result<Arc<Informer>, Status> {
+    pub async fn follow(self: &Arc<Self>, gvk: &Gvk, info: &KindInfo) -> Result<Arc<Informer>, Status> {
         let informer = {
             let mut watched = self.watched.lock();
             let entry = watched.entry(info.gvr.clone()).or_insert_with(|| {
@@ -116,7 +130,7 @@ impl Member {
                     self.endpoint.clone(),
                     info.gvr.clone(),
                     selection,
-                    sink(Arc::downgrade(self)),
+                    sink(Arc::downgrade(self), gvk.kind.clone(), info.gvr.clone()),
                 ))
             });
             entry.clone()
@@ -182,20 +196,34 @@ impl Member {
         }
     }
 
-    /// Whether a work of this generation was carried out and the member's object is as it was then.
-    pub fn is_handled(&self, work: &str, generation: i64) -> bool {
-        let Some(handled) = self.handled.lock().get(work).cloned() else { return false };
+    /// Whether this work was carried out and the member's object is as it was then.
+    pub fn is_handled(&self, work: &Head) -> bool {
+        let Some(handled) = self.handled.lock().get(&*work.name).cloned() else { return false };
         let Some(informer) = self.watched.lock().get(&handled.gvr).cloned() else { return false };
         let present = informer.cache.get(&handled.namespace, &handled.name);
-        handled.work == generation && present.is_some_and(|item| *item.revision == *handled.revision)
+        let same = handled.work.uid == work.uid && handled.work.generation == work.generation;
+        same && present.is_some_and(|item| *item.revision == *handled.revision)
     }
 }
 
-fn sink(member: Weak<Member>) -> impl Fn(Change) + Send + Sync {
+/// Asks for a look at the work whose copy changed. Whose it is the copy says itself; when it carries the mark of a work
+/// that is gone or another one than before (somebody wrote it late, or without care), its name says so, too.
+fn sink(member: Weak<Member>, kind: String, gvr: Gvr) -> impl Fn(Change) + Send + Sync {
     move |change| {
         let Some(member) = member.upgrade() else { return };
-        let id = change.item().object.head.label(label::WORK_ID);
-        let Some(name) = id.and_then(|id| (member.work_names)(id)) else { return };
+        let head = &change.item().object.head;
+        let id = head.label(label::WORK_ID);
+        let known = id.and_then(|id| (member.work_names)(id));
+        let changed_hands = matches!(&change, Change::Updated(old, _) if old.object.head.label(label::WORK_ID) != id);
+        if known.is_none() || changed_hands {
+            let name: Arc<str> = names::work(&kind, &head.name, &head.namespace).into();
+            if !matches!(change, Change::Deleted(_)) {
+                let place = Place { gvr: gvr.clone(), namespace: head.namespace.clone(), name: head.name.clone() };
+                member.strays.notice(id.unwrap_or_default(), &name, place);
+            }
+            member.queue.add(name);
+        }
+        let Some(name) = known else { return };
         if member.is_drift(&name, &change) {
             member.queue.add(name);
         } else {

@@ -104,9 +104,9 @@ async fn serve(core: &Core, workload: &WorkloadReference, asked: Timestamp) -> R
     };
     let mut after = before.clone();
     after.spec.reschedule_triggered_at = Some(Time(trigger_time(&before, asked)));
-    scheduler::settle(core, &mut after);
+    let epoch = scheduler::settle(core, &mut after);
     decision::stamp(&mut after, Some(&before));
-    core.write_binding(Some(&before), &after).await?;
+    core.write_binding(Some(&before), &after, epoch).await?;
     Ok(ObservedWorkload { workload: workload.clone(), result: "Successful".into(), reason: String::new() })
 }
 

@@ -15,8 +15,9 @@ use crate::keys::BindingKey;
 
 type Again = Result<Option<Duration>, Status>;
 
-/// Decides on a binding if it needs it; whether it changed.
-pub fn settle(core: &Core, binding: &mut Binding) -> bool {
+/// Decides on a binding if it needs it; gives the epoch of the clusters it saw.
+pub fn settle(core: &Core, binding: &mut Binding) -> u64 {
+    let epoch = core.epoch();
     let snapshot = core.snapshot.load();
     let groups = binding.spec.workload_affinity_groups.clone().unwrap_or_default();
     let together = hosts(core, binding, &groups.affinity_group, |other| &other.affinity_group);
@@ -29,7 +30,8 @@ pub fn settle(core: &Core, binding: &mut Binding) -> bool {
         anti_affinity_hosts: apart.as_ref(),
         now: core.now(),
     };
-    decision::settle(binding, &around)
+    decision::settle(binding, &around);
+    epoch
 }
 
 /// Room counted node by node in members we reach, where the division depends on it.
@@ -81,7 +83,7 @@ pub async fn decide(core: Arc<Core>, key: BindingKey) -> Again {
         return Ok(None);
     };
     let mut after = before.clone();
-    settle(&core, &mut after);
+    let epoch = settle(&core, &mut after);
     if decision::is_ours(&after) {
         decision::stamp(&mut after, Some(&before));
     }
@@ -92,7 +94,7 @@ pub async fn decide(core: Arc<Core>, key: BindingKey) -> Again {
         core.unplaced.lock().remove(&key);
     }
     if after != before {
-        core.write_binding(Some(&before), &after).await?;
+        core.write_binding(Some(&before), &after, epoch).await?;
         tell(&core, &before, &after).await;
     }
     Ok(None)

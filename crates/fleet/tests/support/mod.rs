@@ -26,6 +26,7 @@ pub struct World {
     cuts: BTreeMap<String, Arc<AtomicBool>>,
     pub fleet: Option<Fleet>,
     pub stop: CancellationToken,
+    apart: Vec<Apart>,
 }
 
 /// A way to a member that can be cut.
@@ -41,6 +42,38 @@ impl Transport for Wire {
             return Err(Status::unavailable("the wire is cut"));
         }
         self.inner.send(request).await
+    }
+}
+
+/// A runtime of its own for controllers, so that they can be killed: nothing of them goes on then, at no point.
+pub struct Apart(Option<tokio::runtime::Runtime>);
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Carries requests in the runtime of the test: what is sent arrives, also when the sender is killed meanwhile.
+pub struct Sent {
+    inner: Arc<dyn Transport>,
+    home: tokio::runtime::Handle,
+}
+
+impl Sent {
+    pub fn new(inner: Arc<dyn Transport>) -> Self {
+        Self { inner, home: tokio::runtime::Handle::current() }
+    }
+}
+
+#[async_trait::async_trait]
+impl Transport for Sent {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
+        let inner = self.inner.clone();
+        let sent = self.home.spawn(async move { inner.send(request).await });
+        sent.await.unwrap_or_else(|_| Err(Status::unavailable("the test is over")))
     }
 }
 
@@ -112,7 +145,7 @@ impl World {
         let instance = endpoint(&hub, "fleet");
         install(&instance).await.unwrap();
         let cuts = members.iter().map(|member| (member.name().to_owned(), Arc::new(AtomicBool::new(false)))).collect();
-        Self { hub, instance, members, cuts, fleet: None, stop: CancellationToken::new() }
+        Self { hub, instance, members, cuts, fleet: None, stop: CancellationToken::new(), apart: Vec::new() }
     }
 
     /// Cuts a member off from the hub, or lets it back.
@@ -181,6 +214,23 @@ impl World {
 
     /// Starts the controllers.
     pub async fn run(&mut self, adjust: impl FnOnce(&mut Options)) {
+        let options = self.options(adjust);
+        self.stop = CancellationToken::new();
+        self.fleet = Some(Fleet::start(options, self.stop.clone()).await);
+    }
+
+    /// Starts the controllers so that they can be killed.
+    pub async fn run_apart(&mut self, adjust: impl FnOnce(&mut Options)) {
+        let mut options = self.options(adjust);
+        let sent = Sent::new(self.instance.transport().clone());
+        options.instance = Endpoint::new(self.instance.name(), Arc::new(sent), "atoll-fleet");
+        self.stop = CancellationToken::new();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        self.fleet = Some(runtime.spawn(Fleet::start(options, self.stop.clone())).await.unwrap());
+        self.apart.push(Apart(Some(runtime)));
+    }
+
+    fn options(&self, adjust: impl FnOnce(&mut Options)) -> Options {
         let named = self.members.iter().map(|member| {
             let wire = Wire { inner: member.transport().clone(), cut: self.cuts[member.name()].clone() };
             (member.name().to_owned(), Endpoint::new(member.name(), Arc::new(wire), "atoll-fleet"))
@@ -188,13 +238,18 @@ impl World {
         let mut options = Options::new(self.instance.clone(), Arc::new(NamedMembers::new(named)));
         options.probe_interval = Duration::from_secs(1);
         adjust(&mut options);
-        self.stop = CancellationToken::new();
-        self.fleet = Some(Fleet::start(options, self.stop.clone()).await);
+        options
     }
 
-    /// Stops the controllers, as a crash would.
+    /// Stops the controllers; what one of them is in the midst of it still ends, as one that was held up would.
     pub fn crash(&mut self) {
         self.stop.cancel();
+        self.fleet = None;
+    }
+
+    /// Kills controllers that run apart. Requests they have sent may still arrive.
+    pub fn kill(&mut self) {
+        self.apart.clear();
         self.fleet = None;
     }
 

@@ -1,0 +1,172 @@
+//! What comes late: writes for works that have gone, or that somebody made who knew nothing of the newer state.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use atoll_fleet::NamedMembers;
+use atoll_meta::Status;
+use atoll_runtime::{BodyStream, Endpoint, Patch, Transport};
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use support::{NS, World, clusters, core, map_policy, marked_map, policies, works};
+
+const WORK_ID: &str = "work.karmada.io/permanent-id";
+
+/// Keeps new ConfigMaps back while it holds, and delivers them when it is asked to.
+struct Held {
+    inner: Arc<dyn Transport>,
+    holds: AtomicBool,
+    kept: Mutex<Vec<Request<Bytes>>>,
+}
+
+#[async_trait::async_trait]
+impl Transport for Held {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
+        let creates = request.method() == Method::POST && request.uri().path().ends_with("/configmaps");
+        if creates && self.holds.load(Ordering::Relaxed) {
+            self.kept.lock().push(request);
+            return Err(Status::timeout("no answer in time", 1));
+        }
+        self.inner.send(request).await
+    }
+}
+
+/// Lets new bindings wait at the door while it is closed.
+struct Door {
+    inner: Arc<dyn Transport>,
+    closed: tokio::sync::watch::Sender<bool>,
+    waiting: AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl Transport for Door {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
+        if request.method() == Method::POST && request.uri().path().ends_with("/resourcebindings") {
+            self.waiting.store(true, Ordering::Relaxed);
+            self.closed.subscribe().wait_for(|closed| !closed).await.unwrap();
+        }
+        self.inner.send(request).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_becomes_fit_while_a_binding_is_being_written_is_not_forgotten() {
+    let mut world = World::new(2).await;
+    let inner = world.instance.transport().clone();
+    let closed = tokio::sync::watch::Sender::new(true);
+    let door = Arc::new(Door { inner, closed, waiting: AtomicBool::new(false) });
+    let way: Arc<dyn Transport> = door.clone();
+    world.run(|options| options.instance = Endpoint::new("fleet", way, "atoll-fleet")).await;
+    for name in ["m1", "m2"] {
+        world.join(name, json!({})).await;
+    }
+    let taints = |list: Value| json!({"spec": {"taints": list}});
+    let closed = taints(json!([{"key": "closed", "effect": "NoSchedule"}]));
+    world.instance.patch(&clusters(), None, "m2", "", Patch::Merge, &closed).await.unwrap();
+    let core_of = |world: &World| world.fleet.as_ref().unwrap().core().clone();
+    let tainted = async |wanted: bool| {
+        let core = core_of(&world);
+        world
+            .eventually("decisions see the taint as it is", async || {
+                let seen = core.snapshot.load().get("m2").is_some_and(|cluster| !cluster.taints.is_empty()) == wanted;
+                seen && core.queues.shifts.is_empty() && core.queues.decisions.is_empty()
+            })
+            .await;
+    };
+    tainted(true).await;
+    world.instance.create(&policies(), NS, &map_policy("p", "s", json!({}))).await.unwrap();
+    world.instance.create(&core("configmaps"), NS, &marked_map("settings", "s", "1")).await.unwrap();
+    world.eventually("the binding waits", async || door.waiting.load(Ordering::Relaxed)).await;
+    world.instance.patch(&clusters(), None, "m2", "", Patch::Merge, &taints(Value::Null)).await.unwrap();
+    tainted(false).await;
+    door.closed.send_replace(false);
+    world.in_member("m2", &core("configmaps"), "settings", |_| true).await;
+}
+
+async fn one_map() -> World {
+    let world = World::start(1).await;
+    world.instance.create(&policies(), NS, &map_policy("p", "s", json!({}))).await.unwrap();
+    world.instance.create(&core("configmaps"), NS, &marked_map("settings", "s", "new")).await.unwrap();
+    world.in_member("m1", &core("configmaps"), "settings", |_| true).await;
+    world
+}
+
+/// Waits until nothing is left to be done in the member: no look that is due anyway finds what happens next.
+async fn rest(world: &World) {
+    let member = world.fleet.as_ref().unwrap().core().members.get("m1").unwrap();
+    world
+        .eventually("all is applied", async || {
+            let left = world.instance.list(&works(), Some("karmada-es-m1"), "").await.unwrap().items;
+            let applied = |work: &Value| work["status"]["conditions"].to_string().contains("AppliedSuccessful");
+            member.queue.is_empty() && left.iter().all(applied)
+        })
+        .await;
+}
+
+fn mark(id: Value, value: &str) -> Value {
+    json!({"metadata": {"labels": {WORK_ID: id}}, "data": {"value": value}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_is_overwritten_with_the_mark_of_a_former_work_is_put_right() {
+    let world = one_map().await;
+    let member = world.member("m1");
+    let right = member.get(&core("configmaps"), NS, "settings").await.unwrap()["metadata"]["labels"][WORK_ID].clone();
+    for wrong in [json!("of-a-work-that-is-gone"), Value::Null] {
+        rest(&world).await;
+        member.patch(&core("configmaps"), NS, "settings", "", Patch::Merge, &mark(wrong.clone(), "old")).await.unwrap();
+        world
+            .in_member("m1", &core("configmaps"), "settings", |copy| {
+                copy["data"]["value"] == "new" && copy["metadata"]["labels"][WORK_ID] == right
+            })
+            .await;
+        rest(&world).await;
+        // The same, and then it is removed altogether.
+        member.patch(&core("configmaps"), NS, "settings", "", Patch::Merge, &mark(wrong, "old")).await.unwrap();
+        member.delete(&core("configmaps"), NS, "settings", &Value::Null).await.unwrap();
+        world.in_member("m1", &core("configmaps"), "settings", |copy| copy["data"]["value"] == "new").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_arrives_after_its_work_has_gone_is_removed_and_nothing_else_is() {
+    let mut world = World::new(1).await;
+    let held = Arc::new(Held {
+        inner: world.member("m1").transport().clone(),
+        holds: AtomicBool::new(false),
+        kept: Mutex::default(),
+    });
+    let way: Arc<dyn Transport> = held.clone();
+    let members = Arc::new(NamedMembers::new([("m1".to_owned(), Endpoint::new("m1", way, "atoll-fleet"))]));
+    world.run(|options| options.members = members).await;
+    world.join("m1", json!({})).await;
+    world.instance.create(&policies(), NS, &map_policy("p", "s", json!({}))).await.unwrap();
+    world.instance.create(&core("configmaps"), NS, &marked_map("before", "s", "1")).await.unwrap();
+    world.in_member("m1", &core("configmaps"), "before", |_| true).await;
+    held.holds.store(true, Ordering::Relaxed);
+    world.instance.create(&core("configmaps"), NS, &marked_map("late", "s", "1")).await.unwrap();
+    world.eventually("it was sent", async || !held.kept.lock().is_empty()).await;
+    world.instance.delete(&core("configmaps"), NS, "late", &Value::Null).await.unwrap();
+    world
+        .eventually("its work is gone", async || {
+            let left = world.instance.list(&works(), Some("karmada-es-m1"), "").await.unwrap().items;
+            !left.iter().any(|work| work["metadata"]["name"].as_str().unwrap().starts_with("late-"))
+        })
+        .await;
+    // One of ours that nobody here ever knew, as after a backup was put back.
+    let mut unknown = marked_map("unknown", "s", "1");
+    unknown["metadata"]["labels"] = json!({"karmada.io/managed": "true", WORK_ID: "of-another-hub"});
+    world.member("m1").create(&core("configmaps"), NS, &unknown).await.unwrap();
+    let request = held.kept.lock().remove(0);
+    assert_eq!(held.inner.send(request).await.unwrap().status(), 201);
+    world.not_in_member("m1", &core("configmaps"), "late").await;
+    held.holds.store(false, Ordering::Relaxed);
+    for name in ["before", "unknown"] {
+        assert!(world.member("m1").get_opt(&core("configmaps"), NS, name).await.unwrap().is_some(), "{name}");
+    }
+}
