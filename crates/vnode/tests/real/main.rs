@@ -2,6 +2,8 @@
 //! kwok as the worker's kubelets, and a manager with no more than the granted rights in the worker.
 #![allow(clippy::unwrap_used)]
 
+mod deployed;
+
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -108,12 +110,17 @@ async fn lessor(worker: &Cluster) -> (Endpoint, String) {
     atoll_vnode::define(&endpoint, "resourceleasingpolicies").await.unwrap();
     let token =
         atoll_vnode::grant(&endpoint, "lessee", MOUNT, &Features::new(), Duration::from_secs(86_400)).await.unwrap();
-    let admin = atoll_pki::Kubeconfig::read(worker.kubeconfig()).unwrap();
+    (endpoint, as_holder(worker, token))
+}
+
+/// A kubeconfig of a real cluster with a token.
+fn as_holder(cluster: &Cluster, token: String) -> String {
+    let admin = atoll_pki::Kubeconfig::read(cluster.kubeconfig()).unwrap();
     let mut access = admin.access(None).unwrap();
     access.auth = atoll_pki::Auth::Token(token);
     let mut config = atoll_pki::Kubeconfig::new();
-    config.add("worker", &access);
-    (endpoint, config.to_yaml().unwrap())
+    config.add("cluster", &access);
+    config.to_yaml().unwrap()
 }
 
 async fn bind(computing: &Endpoint, name: &str, kubeconfig: &str) {
@@ -227,6 +234,7 @@ async fn a_deployment_lives_on_leased_nodes_of_a_real_cluster_through_reclaim_an
     assert!(nodes.iter().all(|node| node["metadata"]["labels"]["kubeocean.io/policy-applied"].is_null()));
     stop.cancel();
     manager.ended().await;
+    deployed::in_processes_of_their_own(&compute, &below, &kubeconfig).await;
 }
 
 /// What can never work is refused by the servers themselves.
