@@ -5,8 +5,13 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
+use atoll_runtime::WatchEvent;
 use serde_json::{Value, json};
+
+/// How long something may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn transcripts_of_help_and_of_mistakes_hold() {
@@ -58,7 +63,7 @@ impl Hub {
         serde_json::from_str(&self.text(&[arguments, &["-o", "json"]].concat())).unwrap()
     }
 
-    /// Makes a workload in the instance.
+    /// Makes a workload in the instance and waits until the members say that it runs.
     fn deploy(&self, name: &str) {
         let labels = json!({"app": name});
         let object = json!({
@@ -72,20 +77,34 @@ impl Hub {
             let options = kube::config::KubeConfigOptions { context: Some("fleet".into()), ..Default::default() };
             let config = kube::Config::from_custom_kubeconfig(read, &options).await.unwrap();
             let fleet = atoll_runtime::Endpoint::remote("fleet", config, "test").unwrap();
-            fleet.create(&atoll_meta::Gvr::new("apps", "v1", "deployments"), Some("default"), &object).await.unwrap();
+            let deployments = atoll_meta::Gvr::new("apps", "v1", "deployments");
+            let made = fleet.create(&deployments, Some("default"), &object).await.unwrap();
+            let from = made["metadata"]["resourceVersion"].as_str().unwrap();
+            let mut changes = fleet.watch(&deployments, Some("default"), "", from).await.unwrap();
+            let runs = async {
+                while let Some(change) = changes.next().await {
+                    if let WatchEvent::Modified(now) = change.unwrap()
+                        && now["status"]["readyReplicas"] == 2
+                    {
+                        return;
+                    }
+                }
+                panic!("the watch ended before {name} ran");
+            };
+            tokio::time::timeout(PATIENCE, runs).await.expect("the members run it");
         });
     }
 
-    /// The name of a pod that runs; it is waited for.
+    /// The name of a pod that runs. What members have is in the index soon after it is ready.
     fn pod(&self) -> (String, String) {
-        for _ in 0..300 {
+        let since = Instant::now();
+        while since.elapsed() < PATIENCE {
             let found = self.json(&["get", "pods", "-A"]);
             let running = found.as_array().unwrap().iter().find(|one| one["object"]["status"]["phase"] == "Running");
             if let Some(one) = running {
                 let text = |value: &Value| value.as_str().unwrap().to_owned();
                 return (text(&one["object"]["metadata"]["name"]), text(&one["object"]["metadata"]["namespace"]));
             }
-            std::thread::sleep(std::time::Duration::from_millis(100));
         }
         panic!("no pod runs in the members");
     }
@@ -130,7 +149,7 @@ fn figures(hub: &Hub) {
     assert!(nodes.starts_with("CLUSTER") && nodes.contains("member1") && nodes.contains("member2"), "{nodes}");
     assert!(!nodes.contains('\x1b'), "{nodes}");
     for what in ["clusters", "nodes"] {
-        let since = std::time::Instant::now();
+        let since = Instant::now();
         // What members have is gathered soon after they are joined.
         loop {
             let list = hub.json(&["top", what]);
@@ -139,7 +158,7 @@ fn figures(hub: &Hub) {
             if list.iter().all(|one| one["memoryBytesOf"].as_i64().unwrap() > 0) {
                 break;
             }
-            assert!(since.elapsed() < std::time::Duration::from_secs(60), "{what}: {list:?}");
+            assert!(since.elapsed() < PATIENCE, "{what}: {list:?}");
         }
     }
     assert!(hub.text(&["top", "pods", "-A"]).starts_with("CLUSTER"));

@@ -93,9 +93,14 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
-    #[command(hide = true)]
-    Man,
+    /// Print the manual page, of everything or of one command
+    #[command(
+        after_help = "Examples:\n  atoll man > /usr/share/man/man1/atoll.1\n  atoll man get > /usr/share/man/man1/atoll-get.1\n  atoll man lease bind | man -l -"
+    )]
+    Man {
+        /// The command
+        command: Vec<String>,
+    },
 }
 
 /// Parses the command line and runs the command; the exit code says how it went.
@@ -137,7 +142,7 @@ pub fn run() -> ExitCode {
             output::line(String::from_utf8_lossy(&script).trim_end());
             Ok(())
         }
-        Command::Man => clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout()).map_err(Into::into),
+        Command::Man { command } => manual(&command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -148,6 +153,22 @@ pub fn run() -> ExitCode {
             ExitCode::from(access::exit_code(&error))
         }
     }
+}
+
+/// Prints the manual page of a command, in the form that `man` reads.
+fn manual(command: &[String]) -> anyhow::Result<()> {
+    let mut whole = Cli::command();
+    // Makes the pages of commands name the commands they are below, and the options of all.
+    whole.build();
+    let mut page = &whole;
+    for word in command {
+        page =
+            page.find_subcommand(word).ok_or_else(|| anyhow::anyhow!("there is no command {}", command.join(" ")))?;
+    }
+    let mut text = Vec::new();
+    clap_mangen::Man::new(page.clone()).render(&mut text)?;
+    output::line(String::from_utf8_lossy(&text).trim_end());
+    Ok(())
 }
 
 /// What help calls the program: kubectl runs `kubectl-atoll` for `kubectl atoll`.
