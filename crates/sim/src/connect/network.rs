@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::web;
 use crate::kind::Kind;
-use crate::pod::{Phase, Pod};
+use crate::pod::{HostPort, Phase, Pod};
 use crate::shell::{Answer, Network, Refusal};
 use crate::world::World;
 
@@ -32,6 +32,9 @@ impl<'a> Reach<'a> {
 
     /// The pod that answers at a place, and on which of its ports.
     fn target(&self, host: &str, port: u16, protocol: &str) -> Result<Target, Refusal> {
+        if (host == "localhost" || host.starts_with("127.")) && self.pod.item.tree()["spec"]["hostNetwork"] == true {
+            return self.on_node(&self.pod.node, "127.0.0.1", port, protocol).ok_or(Refusal::Refused);
+        }
         let addresses = self.addresses(host);
         let address = addresses.first().ok_or(Refusal::Name)?;
         if let Some(pod) = self.pod_at(address) {
@@ -53,15 +56,18 @@ impl<'a> Reach<'a> {
             }
         }
         let Some(node) = node else { return Err(Refusal::Silent) };
-        self.on_node(node.name(), port, protocol).ok_or(Refusal::Refused)
+        self.on_node(node.name(), address, port, protocol).ok_or(Refusal::Refused)
     }
 
     /// A pod that takes a port of its node.
-    fn on_node(&self, node: &str, port: u16, protocol: &str) -> Option<Target> {
+    fn on_node(&self, node: &str, address: &str, port: u16, protocol: &str) -> Option<Target> {
         let pods = self.world.book.read().pods_on(node);
-        let takes = |pod: &Arc<Pod>| pod.ports.iter().any(|taken| taken.port == port && *taken.protocol == *protocol);
+        let fits = |taken: &HostPort| {
+            taken.port == port && *taken.protocol == *protocol && ["", "0.0.0.0", address].contains(&&*taken.ip)
+        };
+        let takes = |pod: &Arc<Pod>| pod.ports.iter().any(fits);
         let pod = pods.into_iter().find(|pod| pod.phase == Phase::Running && takes(pod))?;
-        let inner = web::host_port(&pod.item.tree(), port).unwrap_or(port);
+        let inner = web::behind(&pod.item.tree(), port, protocol).unwrap_or(port);
         Some((pod, inner))
     }
 

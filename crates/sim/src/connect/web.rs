@@ -48,10 +48,10 @@ pub fn listens(tree: &Value, port: u16, protocol: &str) -> bool {
 }
 
 /// The port of a pod behind one of its node.
-pub fn host_port(tree: &Value, port: u16) -> Option<u16> {
+pub fn behind(tree: &Value, port: u16, protocol: &str) -> Option<u16> {
     let containers = tree["spec"]["containers"].as_array().into_iter().flatten();
     let mut all = containers.flat_map(|one| one["ports"].as_array().into_iter().flatten());
-    let found = all.find(|own| own["hostPort"] == port)?;
+    let found = all.find(|own| own["hostPort"] == port && own["protocol"].as_str().unwrap_or("TCP") == protocol)?;
     u16::try_from(found["containerPort"].as_u64()?).ok()
 }
 
