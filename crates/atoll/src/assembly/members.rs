@@ -57,7 +57,7 @@ impl Members {
         let passage = worker.passage.map(|inner| -> Arc<dyn Passage> {
             Arc::new(GuardedPassage { hub: self.hub.clone(), name: name.to_owned(), inner })
         });
-        Worker { endpoint, passage }
+        Worker { endpoint, passage, withheld: worker.withheld }
     }
 }
 
