@@ -36,7 +36,8 @@ impl Syncer {
             tracing::info!(node = tree::name(node), why, "taking a virtual node back");
             self.mark_deleting(node).await?;
             self.above().delete(&resource::nodes(), None, tree::name(node), &tree::only(tree::uid(node))).await?;
-            return Ok(Some(Duration::ZERO));
+            // The Node tells when it is marked.
+            return Ok(Some(AGAIN));
         }
         if self.clear(node).await? {
             return Ok(Some(AGAIN));

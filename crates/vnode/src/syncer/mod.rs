@@ -5,6 +5,7 @@ mod intranet;
 mod leave;
 mod queues;
 mod reach;
+mod source;
 mod usage;
 
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use atoll_api::kubeocean::ResourceLeasingPolicy;
 use atoll_api::kubeocean_names::label;
 use atoll_lease::Policy;
 use atoll_meta::Status;
-use atoll_runtime::{Cache, Endpoint, Informer, Item, Selection, work};
+use atoll_runtime::{Cache, Endpoint, Item, work};
 use futures::FutureExt as _;
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -25,18 +26,18 @@ use tokio_util::task::TaskTracker;
 pub(crate) use computing::{Computing, Host};
 pub(crate) use queues::Queues;
 pub(crate) use reach::Reach;
+use source::Sources;
 pub(crate) use usage::{Usage, is_ours, original_of};
 
 use crate::binding::Binding;
 use crate::copy::{Copies, Kind, Thing, Users};
 use crate::feature::Feature;
-use crate::manager::{Settings, proxier_pods};
+use crate::manager::Settings;
 use crate::pod::{Intranet, SWEEP, Workload};
 use crate::proxier::{Doors, Kubelets, Meter};
 use crate::resource;
 use crate::service::Traffics;
 use crate::switchboard::Switchboard;
-use crate::trim;
 use crate::worker::Worker;
 
 const POD_WORKERS: usize = 32;
@@ -84,27 +85,6 @@ pub(crate) fn one_by_one(cache: &Cache) -> impl Iterator<Item = Item> + '_ {
     cache.keys().into_iter().filter_map(|key| cache.get_key(&key))
 }
 
-/// Follows the pods that serve the kubelet API; all nodes are looked at when one comes or goes.
-fn follow_proxiers(computing: &Endpoint, binding: &str, queues: &Queues, nodes: Cache) -> Informer {
-    let sink = queues.clone();
-    Informer::start_slim(computing.clone(), resource::pods(), proxier_pods(binding), trim::bare, move |_| {
-        nodes.keys().into_iter().for_each(|name| sink.nodes.add(name));
-    })
-}
-
-/// What a syncer follows; ends when dropped.
-struct Sources {
-    informers: Vec<Informer>,
-}
-
-impl Sources {
-    async fn synced(&self) {
-        for informer in &self.informers {
-            informer.synced().await;
-        }
-    }
-}
-
 impl Syncer {
     /// Prepares a syncer and starts following the worker cluster.
     fn open(
@@ -116,57 +96,21 @@ impl Syncer {
     ) -> (Arc<Self>, Sources) {
         let queues = Queues::default();
         let usage = Arc::new(Usage::default());
-        let follow = |gvr, trim, sink: Box<dyn Fn(atoll_runtime::Change) + Send + Sync>| {
-            Informer::start_slim(worker.endpoint.clone(), gvr, Selection::default(), trim, sink)
-        };
-        let sink = queues.clone();
-        let nodes = follow(
-            resource::nodes(),
-            trim::bare,
-            Box::new(move |change| sink.nodes.add(change.item().object.head.name.to_string())),
-        );
-        let (sink, facts, owner) = (queues.clone(), usage.clone(), computing.owner.clone());
-        let pods = follow(resource::pods(), trim::below, Box::new(move |change| facts.hear(&change, &owner, &sink)));
-        let sink = queues.clone();
-        let policies = follow(
-            resource::policies(),
-            trim::bare,
-            Box::new(move |change| sink.policies.add(change.item().object.head.name.to_string())),
-        );
-        let (copies, informers) = Copies::follow(&computing, &worker, &binding, &queues);
-        let (traffics, more) = Traffics::follow(&computing, &worker, &binding, &queues);
-        let sink = queues.clone();
+        let mut sources = Sources::default();
+        let nodes = sources.by_name(&worker, resource::nodes(), &queues.nodes);
+        let pods = sources.pods(&worker, &computing.owner, &usage, &queues);
+        let policies = sources.by_name(&worker, resource::policies(), &queues.policies);
         // What is not granted is not asked for, and nothing waits for it.
         let granted = |feature| !worker.withheld.contains(&feature);
-        let csi_nodes = granted(Feature::Volumes).then(|| {
-            follow(
-                crate::node::csi_nodes(),
-                trim::bare,
-                Box::new(move |change| sink.nodes.add(change.item().object.head.name.to_string())),
-            )
-        });
-        let selection = Selection {
-            namespace: Some(binding.mount_namespace.clone()),
-            query: "fieldSelector=involvedObject.kind%3DPod".to_owned(),
-        };
-        let sink = queues.clone();
-        let way = worker.endpoint.clone();
-        let events = granted(Feature::Events).then(|| {
-            Informer::start_slim(way, crate::pod::events(), selection, trim::bare, move |change| {
-                if !matches!(change, atoll_runtime::Change::Deleted(_)) {
-                    sink.events.add(change.item().key());
-                }
-            })
-        });
-        let known = |informer: &Option<Informer>| informer.as_ref().map(|own| own.cache.clone());
-        let (csi_cache, event_cache) = (known(&csi_nodes).unwrap_or_default(), known(&events).unwrap_or_default());
-        let mut sources = Sources { informers: vec![nodes, pods, policies] };
-        let [nodes, pods, policies] = [0, 1, 2].map(|index| sources.informers[index].cache.clone());
-        sources.informers.extend(csi_nodes.into_iter().chain(events));
+        let csi_nodes =
+            granted(Feature::Volumes).then(|| sources.by_name(&worker, crate::node::csi_nodes(), &queues.nodes));
+        let events = granted(Feature::Events).then(|| sources.events(&worker, &binding.mount_namespace, &queues));
         let elsewhere = matches!(settings.kubelets, Kubelets::Elsewhere);
-        let proxiers = elsewhere.then(|| follow_proxiers(&computing.endpoint, &binding.name, &queues, nodes.clone()));
-        let serving = known(&proxiers);
-        sources.informers.extend(informers.into_iter().chain(more).chain(proxiers));
+        let proxiers = elsewhere.then(|| sources.proxiers(&computing.endpoint, &binding.name, &queues, &nodes));
+        let (copies, informers) = Copies::follow(&computing, &worker, &binding, &queues);
+        sources.extend(informers);
+        let (traffics, informers) = Traffics::follow(&computing, &worker, &binding, &queues);
+        sources.extend(informers);
         let board = Switchboard {
             computing: computing.endpoint.clone(),
             owner: computing.owner.clone(),
@@ -191,9 +135,9 @@ impl Syncer {
             traffics,
             doors: Doors::default(),
             board: Arc::new(board),
-            proxiers: serving,
-            csi_nodes: csi_cache,
-            events: event_cache,
+            proxiers,
+            csi_nodes: csi_nodes.unwrap_or_default(),
+            events: events.unwrap_or_default(),
             complaints: Mutex::default(),
             priority: Mutex::default(),
             workloads: Mutex::default(),

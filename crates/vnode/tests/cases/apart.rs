@@ -42,15 +42,15 @@ fn image(deployment: &Value) -> &Value {
 }
 
 pub async fn manage(stage: &Stage) -> Manager {
-    manage_as(stage, stage.compute.clone()).await
+    manage_as(stage, stage.compute.clone(), "atoll:1", &stage.stop).await
 }
 
-async fn manage_as(stage: &Stage, computing: Endpoint) -> Manager {
+async fn manage_as(stage: &Stage, computing: Endpoint, image: &str, stop: &CancellationToken) -> Manager {
     let mut options = stage.options();
     options.computing = computing;
     let arguments = vec!["--without-intranet".to_owned()];
-    options.share = Share::Manager(Deployed { image: "atoll:1".to_owned(), replicas: 1, arguments });
-    Manager::start(options, stage.stop.child_token()).await
+    options.share = Share::Manager(Deployed { image: image.to_owned(), replicas: 1, arguments });
+    Manager::start(options, stop.child_token()).await
 }
 
 /// The way of a ServiceAccount into the computing cluster.
@@ -216,7 +216,8 @@ async fn the_roles_of_a_manager_that_deploys_are_enough_for_it() {
     }
     let groups = vec!["system:authenticated".to_owned()];
     let identity = Identity { user: "manager".into(), groups, ..Identity::default() };
-    let _manager = manage_as(&stage, Worker::in_process(&stage.hub, "compute", identity).endpoint).await;
+    let way = Worker::in_process(&stage.hub, "compute", identity).endpoint;
+    let _manager = manage_as(&stage, way, "atoll:1", &stage.stop).await;
     stage.bind("w1", json!({})).await;
     until_phase(&stage, "Pending", "SyncerNotReady").await;
     for (gvr, namespace, name) in parts() {
@@ -226,6 +227,22 @@ async fn the_roles_of_a_manager_that_deploys_are_enough_for_it() {
     until_gone(&stage.compute, &bindings(), None, "w1").await;
     for (gvr, namespace, name) in parts() {
         until_gone(&stage.compute, &gvr, namespace, name).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_with_another_image_brings_the_deployments_up_to_date() {
+    let stage = Stage::open().await;
+    stage.bind("w1", json!({})).await;
+    for wanted in ["atoll:1", "atoll:2"] {
+        let stop = stage.stop.child_token();
+        let manager = manage_as(&stage, stage.compute.clone(), wanted, &stop).await;
+        for name in [SYNCER, PROXIER] {
+            let same = |own: Option<&Value>| own.is_some_and(|own| *image(own) == wanted);
+            until(&stage.compute, &deployments(), Some(SYSTEM), name, same).await;
+        }
+        stop.cancel();
+        manager.ended().await;
     }
 }
 

@@ -56,6 +56,23 @@ async fn until_open(play: &Play) {
     panic!("{} never opened", play.address);
 }
 
+/// What was used is what the roles of a proxier allow.
+fn assert_used_is_allowed(seen: &Seen) {
+    let roles = atoll_vnode::proxier_roles(PROXIER, "w1", (SYSTEM, "w1"));
+    let rules = roles.iter().flat_map(|role| role["rules"].as_array().unwrap());
+    let allowed: BTreeSet<(String, String)> = rules
+        .flat_map(|rule| {
+            let text = |value: &Value| value[0].as_str().unwrap().to_owned();
+            let resource = format!("{}.{}", text(&rule["resources"]), text(&rule["apiGroups"]));
+            let verbs = rule["verbs"].as_array().unwrap().iter();
+            verbs.map(|verb| (verb.as_str().unwrap().to_owned(), resource.clone())).collect::<Vec<_>>()
+        })
+        .collect();
+    let used: BTreeSet<(String, String)> =
+        seen.lock().iter().map(|(verb, resource, _)| (verb.clone(), resource.clone())).collect();
+    assert_eq!(used, allowed, "what is used is what is allowed");
+}
+
 #[tokio::test]
 async fn a_proxier_of_its_own_answers_with_no_more_rights_than_it_needs() {
     let (mut play, seen, managers) = play("127.0.0.81").await;
@@ -84,19 +101,7 @@ async fn a_proxier_of_its_own_answers_with_no_more_rights_than_it_needs() {
     assert_eq!(play.get("/containerLogs/default/web/c", &admin).await.0, 200);
     assert_eq!(play.get("/pods", &admin).await.0, 404, "of which node?");
 
-    let roles = atoll_vnode::proxier_roles(PROXIER, "w1", (SYSTEM, "w1"));
-    let rules = roles.iter().flat_map(|role| role["rules"].as_array().unwrap());
-    let allowed: BTreeSet<(String, String)> = rules
-        .flat_map(|rule| {
-            let text = |value: &Value| value[0].as_str().unwrap().to_owned();
-            let resource = format!("{}.{}", text(&rule["resources"]), text(&rule["apiGroups"]));
-            let verbs = rule["verbs"].as_array().unwrap().iter();
-            verbs.map(|verb| (verb.as_str().unwrap().to_owned(), resource.clone())).collect::<Vec<_>>()
-        })
-        .collect();
-    let used: BTreeSet<(String, String)> =
-        seen.lock().iter().map(|(verb, resource, _)| (verb.clone(), resource.clone())).collect();
-    assert_eq!(used, allowed, "what is used is what is allowed");
+    assert_used_is_allowed(&seen);
     let way = way_of(&play.stage, PROXIER);
     assert_eq!(way.get(&secrets(), Some("default"), "other").await.unwrap_err().code, 403);
     assert_eq!(way.list(&secrets(), Some(SYSTEM), "").await.unwrap_err().code, 403);

@@ -265,6 +265,20 @@ async fn everything(stage: &Stage) {
     until_gone(&stage.w1, &volumes(), None, &below("", "pv-1")).await;
 }
 
+/// Waits until an event about a pod ends with these words.
+async fn until_told(stage: &Stage, pod: &str, words: &str) {
+    let mut told = Vec::new();
+    for _ in 0..300 {
+        told = stage.compute.list(&events(), Some("default"), "").await.unwrap().items;
+        let of_pod = told.iter().filter(|own| own["involvedObject"]["name"] == pod);
+        if of_pod.filter_map(|own| own["message"].as_str()).any(|message| message.ends_with(words)) {
+            return;
+        }
+        stage.pass(1).await;
+    }
+    panic!("{words:?} is never told: {told:#?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_left_out_of_the_role_is_not_asked_for_and_said_to_be_missing() {
     let stage = Stage::open().await;
@@ -295,18 +309,7 @@ async fn what_is_left_out_of_the_role_is_not_asked_for_and_said_to_be_missing() 
     pod["metadata"]["name"] = "stored".into();
     pod["spec"]["volumes"] = json!([{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]);
     make_pod(&stage.compute, &pod).await;
-    let mut told = Vec::new();
-    for _ in 0..300 {
-        told = stage.compute.list(&events(), Some("default"), "").await.unwrap().items;
-        if told
-            .iter()
-            .any(|own| own["message"].as_str().unwrap().ends_with("the worker cluster does not grant volumes"))
-        {
-            break;
-        }
-        stage.pass(1).await;
-    }
-    assert!(told.iter().any(|own| own["involvedObject"]["name"] == "stored"), "{told:#?}");
+    until_told(&stage, "stored", "the worker cluster does not grant volumes").await;
     let (allowed, used) = compared(&roles, &seen);
     let rare = [
         ("update", "configmaps."),
@@ -332,9 +335,14 @@ async fn what_is_left_out_of_the_role_is_not_asked_for_and_said_to_be_missing() 
     let rest = "the binding works; the worker cluster does not grant: \
                 services, events, logs, exec, port-forward, debug, metrics";
     until(&stage.compute, &bindings(), None, "w1", said(rest)).await;
+}
 
-    // A binding that asks for Services cannot do without them.
-    patch(&stage.compute, &bindings(), None, "w1", "", json!({"spec": {"serviceNamespaces": ["default"]}})).await;
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_asks_for_services_cannot_do_without_them() {
+    let stage = Stage::open().await;
+    grant(&stage, &Feature::ALL.into()).await;
+    let (_manager, _) = start(&stage).await;
+    stage.bind("w1", json!({"serviceNamespaces": ["default"]})).await;
     let binding = until(&stage.compute, &bindings(), None, "w1", |binding| {
         binding.is_some_and(|binding| condition(binding, "Ready")["reason"] == "PermissionsMissing")
     })
