@@ -94,7 +94,9 @@ fn works(options: &AgentOptions, index: &Arc<Index>, member: &Arc<Member>) -> In
     let (index, member) = (index.clone(), Arc::downgrade(member));
     Informer::start_light(options.instance.clone(), gvr::works(), selection, move |change| {
         let concerns = index.take_work(&change);
-        if let Some(member) = member.upgrade().filter(|_| concerns) {
+        let Some(member) = member.upgrade() else { return };
+        member.heard(&change.item().object.head.name, &change.item().revision);
+        if concerns {
             member.queue.add((*change.item().object.head.name).into());
         }
     })

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::condition::{self, Wanted};
 use crate::discovery::KindInfo;
-use crate::member::{self, Handled, Member, Stamp, Written};
+use crate::member::{self, Handled, Member, Stamp, Told, Written};
 use crate::options::Clock;
 use crate::{diff, gvr, merge, stray};
 
@@ -237,7 +237,12 @@ impl Executor {
 
     /// Writes the status of a work if it changed.
     async fn tell(&self, task: &Task<'_>, outcome: Result<&Option<Value>, &Status>) -> Result<(), Status> {
-        let old = task.work.status.clone().unwrap_or_default();
+        let known = task.work.metadata.resource_version.clone().unwrap_or_default();
+        // What we told a moment ago may not have come back yet.
+        let (old, revision, mut before) = match task.member.told(&task.name, &known) {
+            Some(told) => (told.status, told.after, told.before),
+            None => (task.work.status.clone().unwrap_or_default(), known, Vec::new()),
+        };
         let new = status(task, &old, outcome, &self.interpreter.load(), (self.clock)());
         if old == new {
             return Ok(());
@@ -246,8 +251,15 @@ impl Executor {
         let Some(patch) = diff::merge_patch(&trees.0, &trees.1) else { return Ok(()) };
         let namespace = task.work.metadata.namespace.as_deref();
         // It is told of this work as we know it: what comes late must not speak for a newer state or a newer work.
-        let body = json!({"metadata": {"resourceVersion": task.work.metadata.resource_version}, "status": patch});
-        self.instance.patch(&gvr::works(), namespace, &task.name, "status", Patch::Merge, &body).await?;
+        let body = json!({"metadata": {"resourceVersion": revision}, "status": patch});
+        let stored = self.instance.patch(&gvr::works(), namespace, &task.name, "status", Patch::Merge, &body).await?;
+        let after = stored["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+        before.push(revision);
+        task.member.tell(&task.name, Told { before, after, status: new });
+        if let Some(item) = self.works.get(namespace.unwrap_or_default(), &task.name) {
+            // It may have come back before this was noted.
+            task.member.heard(&task.name, &item.revision);
+        }
         if let Err(failure) = outcome
             && (condition::is_true(&old.conditions, types::APPLIED) || old.conditions.is_empty())
         {
@@ -269,6 +281,10 @@ impl Executor {
         {
             return Ok(Some(Duration::from_millis(500)));
         }
+        // Before anybody can know that it is gone.
+        if let Some(id) = task.id().filter(|_| task.work.spec.preserve_resources_on_deletion != Some(true)) {
+            task.member.strays.bury(id);
+        }
         let finalizers: Vec<&String> =
             task.work.metadata.finalizers.iter().flatten().filter(|own| *own != finalizer::EXECUTION).collect();
         let patch =
@@ -277,9 +293,6 @@ impl Executor {
         match self.instance.patch(&gvr::works(), namespace, &task.name, "", Patch::Merge, &patch).await {
             Err(status) if status.code != 404 => return Err(status),
             _ => {}
-        }
-        if let Some(id) = task.id().filter(|_| task.work.spec.preserve_resources_on_deletion != Some(true)) {
-            task.member.strays.bury(id);
         }
         task.member.forget(&task.name);
         Ok(None)

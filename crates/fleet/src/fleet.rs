@@ -314,8 +314,11 @@ fn work_sink(core: &Core, change: Change) {
     let head = &change.item().object.head;
     let Some(member) = names::member_of_execution_namespace(&head.namespace) else { return };
     let concerns = core.index.take_work(&change);
-    if concerns && let Some(member) = core.members.get(member) {
-        member.queue.add((*head.name).into());
+    if let Some(member) = core.members.get(member) {
+        member.heard(&change.item().object.head.name, &change.item().revision);
+        if concerns {
+            member.queue.add((*head.name).into());
+        }
     }
     let id = head.label(label::BINDING_ID).or_else(|| head.label(label::CLUSTER_BINDING_ID));
     if let Some(key) = id.and_then(|id| core.index.binding(id)) {

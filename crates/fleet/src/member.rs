@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use atoll_api::names;
 use atoll_api::words::label;
+use atoll_api::work::WorkStatus;
 use atoll_meta::{Gvk, Gvr, Head, Status};
 use atoll_runtime::{Change, Endpoint, Informer, Item, Queue, Selection};
 use parking_lot::{Mutex, RwLock};
@@ -37,6 +38,23 @@ pub struct Written {
     pub work: Stamp,
     /// Generation of the member's object or, where there is none, its resourceVersion.
     pub version: String,
+}
+
+/// What was last told of a work, until it comes back to us.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The resourceVersions it was told to; one after the other when nothing came back in between.
+    pub before: Vec<String>,
+    /// The resourceVersion it led to.
+    pub after: String,
+    /// The status that was told.
+    pub status: WorkStatus,
+}
+
+impl Told {
+    fn is_behind(&self, revision: &str) -> bool {
+        self.before.iter().any(|before| before == revision)
+    }
 }
 
 /// What was last carried out for a work: there is nothing to do while both are as they were.
@@ -77,6 +95,7 @@ pub struct Member {
     watched: Mutex<HashMap<Gvr, Arc<Informer>>>,
     written: Mutex<HashMap<Arc<str>, Written>>,
     handled: Mutex<HashMap<Arc<str>, Handled>>,
+    told: Mutex<HashMap<Arc<str>, Told>>,
     work_names: Arc<dyn Fn(&str) -> Option<Arc<str>> + Send + Sync>,
     stop: CancellationToken,
 }
@@ -109,6 +128,7 @@ impl Member {
             watched: Mutex::default(),
             written: Mutex::default(),
             handled: Mutex::default(),
+            told: Mutex::default(),
             work_names,
             stop,
         })
@@ -156,6 +176,25 @@ impl Member {
     pub fn forget(&self, work: &str) {
         self.written.lock().remove(work);
         self.handled.lock().remove(work);
+        self.told.lock().remove(work);
+    }
+
+    /// Notes what was told of a work.
+    pub fn tell(&self, work: &Arc<str>, told: Told) {
+        self.told.lock().insert(work.clone(), told);
+    }
+
+    /// What was told of a work in this state, if that has not come back yet.
+    pub fn told(&self, work: &str, revision: &str) -> Option<Told> {
+        self.told.lock().get(work).filter(|told| told.is_behind(revision)).cloned()
+    }
+
+    /// A work came back in this state: what was told of it needs not be remembered any longer.
+    pub fn heard(&self, work: &str, revision: &str) {
+        let mut told = self.told.lock();
+        if told.get(work).is_some_and(|told| !told.is_behind(revision)) {
+            told.remove(work);
+        }
     }
 
     /// Everything is to be looked at again.
@@ -215,11 +254,12 @@ fn sink(member: Weak<Member>, kind: String, gvr: Gvr) -> impl Fn(Change) + Send 
         let id = head.label(label::WORK_ID);
         let known = id.and_then(|id| (member.work_names)(id));
         let changed_hands = matches!(&change, Change::Updated(old, _) if old.object.head.label(label::WORK_ID) != id);
-        if known.is_none() || changed_hands {
+        let late = !matches!(change, Change::Deleted(_)) && id.is_some_and(|id| member.strays.is_buried(id));
+        if known.is_none() || changed_hands || late {
             let name: Arc<str> = names::work(&kind, &head.name, &head.namespace).into();
-            if !matches!(change, Change::Deleted(_)) {
+            if late {
                 let place = Place { gvr: gvr.clone(), namespace: head.namespace.clone(), name: head.name.clone() };
-                member.strays.notice(id.unwrap_or_default(), &name, place);
+                member.strays.notice(&name, place);
             }
             member.queue.add(name);
         }
