@@ -15,6 +15,17 @@ pub fn memory(processes: &[u32]) -> f64 {
     processes.iter().map(|process| field(*process, 21) * 4096.0 / 1024.0 / 1024.0).sum()
 }
 
+/// The part of it that is theirs alone: without pages of files, of which the kernel maps neighbours unasked.
+pub fn own_memory(processes: &[u32]) -> f64 {
+    let of = |process: &u32| {
+        let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        kib.unwrap_or_default() / 1024.0
+    };
+    processes.iter().map(of).sum()
+}
+
 /// A field of `/proc/PID/stat`, counted from the one after the name.
 fn field(process: u32, at: usize) -> f64 {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();

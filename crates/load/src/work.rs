@@ -51,6 +51,7 @@ pub async fn all(
     let memory = |figures: &mut Figures, when: &str| {
         if let Some(processes) = processes {
             figures.note(&format!("memory {when}, MiB"), process::memory(processes));
+            figures.note(&format!("memory {when} without pages of files, MiB"), process::own_memory(processes));
         }
     };
     memory(figures, "idle");

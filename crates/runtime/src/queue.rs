@@ -259,6 +259,8 @@ where
                         queue.retry(ticket.key.clone());
                     }
                 }
+                // Work that never waits must not keep others from running.
+                tokio::task::coop::consume_budget().await;
             }
         });
     }
@@ -295,6 +297,22 @@ mod tests {
             order.push(queue.next().await.key);
         }
         assert_eq!(order, ["f", "b", "d", "a", "c", "e"], "those that wait can only move up");
+    }
+
+    #[tokio::test]
+    async fn work_that_never_waits_lets_others_run() {
+        let (queue, stop) = (Queue::default(), CancellationToken::new());
+        queue.add("again at once");
+        let other = stop.clone();
+        tokio::spawn(async move { other.cancel() });
+        let runs = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let counted = runs.clone();
+        work(queue, 1, stop, move |_| {
+            let run = counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            std::future::ready(Ok::<_, String>((run < 100_000).then_some(Duration::ZERO)))
+        })
+        .await;
+        assert!(runs.load(std::sync::atomic::Ordering::Relaxed) < 100_000, "nobody else ran");
     }
 
     #[tokio::test(start_paused = true)]

@@ -116,6 +116,9 @@ where
     B::Error: std::fmt::Display,
 {
     async fn send(&self, mut request: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
+        // A request in the same process may be answered without waiting for anything. Who makes one after the other
+        // would keep its thread for ever, and what it waits for would never come.
+        tokio::task::coop::consume_budget().await;
         let target = format!("{}{}", self.prefix, request.uri());
         *request.uri_mut() = target.parse().map_err(|error| Status::bad_request(format!("{target}: {error}")))?;
         (self.prepare)(request.extensions_mut());
