@@ -4,6 +4,8 @@ mod cluster;
 mod overrides;
 mod policy;
 mod rest;
+mod scaling;
+mod traffic;
 
 use std::sync::Arc;
 
@@ -45,7 +47,11 @@ impl Admission for Rules {
             ("policy.karmada.io", "clusterpropagationpolicies") => policy::default(object, None, create, fresh_id),
             ("policy.karmada.io", "overridepolicies") => overrides::default(object, namespace),
             ("cluster.karmada.io", "clusters") => cluster::default(object, &atoll_meta::time::format(review.call.now)),
-            ("work.karmada.io", "works") => rest::identify(object, label::WORK_ID),
+            ("work.karmada.io", "works") => {
+                rest::identify(object, label::WORK_ID);
+                rest::complete_work(object);
+            }
+            ("autoscaling.karmada.io", "federatedhpas") => scaling::default(object),
             ("work.karmada.io", "resourcebindings") if create => rest::identify(object, label::BINDING_ID),
             ("work.karmada.io", "clusterresourcebindings") if create => {
                 rest::identify(object, label::CLUSTER_BINDING_ID)
@@ -113,6 +119,12 @@ fn check(review: &Review<'_>, object: &Value) -> Result<Vec<FieldError>, Status>
         ("policy.karmada.io", "federatedresourcequotas") => rest::check_quota(&read(object)?),
         ("cluster.karmada.io", "clusters") => cluster::check(&read(object)?, &review.name),
         ("config.karmada.io", "resourceinterpretercustomizations") => rest::check_customization(object)?,
+        ("config.karmada.io", "resourceinterpreterwebhookconfigurations") => traffic::check_webhooks(object),
+        ("work.karmada.io", "resourcebindings") => rest::check_binding(object),
+        ("autoscaling.karmada.io", "federatedhpas") => scaling::check(object),
+        ("autoscaling.karmada.io", "cronfederatedhpas") => scaling::check_cron(&read(object)?),
+        ("networking.karmada.io", "multiclusteringresses") => traffic::check_ingress(object),
+        ("networking.karmada.io", "multiclusterservices") => traffic::check_service(&read(object)?, old),
         _ => Vec::new(),
     })
 }

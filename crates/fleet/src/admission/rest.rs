@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use atoll_api::config::ResourceInterpreterCustomization;
 use atoll_api::policy::{ClusterTaintPolicySpec, FederatedResourceQuotaSpec};
+use atoll_api::words::{TRUE, annotation, label};
 use atoll_meta::{FieldError, FieldPath, Quantity, Status};
 use serde_json::Value;
 
@@ -16,6 +17,53 @@ pub fn identify(object: &mut Value, key: &str) {
     if labels.get(key).and_then(Value::as_str).unwrap_or_default().is_empty() {
         labels.insert(key.to_owned(), fresh_id().into());
     }
+}
+
+/// Makes the manifests of a Work that somebody wrote by hand such as those the fleet writes: without what only a server
+/// may say, and with the marks that tell whose they are.
+pub fn complete_work(object: &mut Value) {
+    let meta = object["metadata"].clone();
+    for manifest in super::items_mut(object, "/spec/workload/manifests") {
+        if manifest["metadata"]["annotations"][annotation::MANAGED_LABELS].is_string() {
+            continue;
+        }
+        crate::prune::prune(manifest);
+        let labels = meta_map(manifest, "labels");
+        labels.insert(label::MANAGED.to_owned(), TRUE.into());
+        labels.insert(label::WORK_ID.to_owned(), meta["labels"][label::WORK_ID].clone());
+        let keys: Vec<&str> = labels.keys().map(String::as_str).collect();
+        let keys = keys.join(",");
+        let annotations = meta_map(manifest, "annotations");
+        for (field, key) in [("namespace", annotation::WORK_NAMESPACE), ("name", annotation::WORK_NAME)] {
+            annotations.insert(key.to_owned(), meta[field].clone());
+        }
+        annotations.insert(annotation::MANAGED_LABELS.to_owned(), keys.into());
+        annotations.insert(annotation::MANAGED_ANNOTATIONS.to_owned(), "".into());
+        let keys: Vec<&str> = annotations.keys().map(String::as_str).collect();
+        let keys = keys.join(",");
+        annotations.insert(annotation::MANAGED_ANNOTATIONS.to_owned(), keys.into());
+    }
+}
+
+/// What is wrong with a ResourceBinding.
+pub fn check_binding(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let noted = object["metadata"]["annotations"][annotation::DEPENDENCIES].as_str();
+    if let Some(text) = noted.filter(|text| serde_json::from_str::<Vec<Value>>(text).is_err()) {
+        let path = FieldPath::new("metadata.annotations").key(annotation::DEPENDENCIES);
+        errors.push(FieldError::invalid(path, text, "must be a JSON list of references"));
+    }
+    let mut seen = Vec::new();
+    for (at, component) in object["spec"]["components"].as_array().into_iter().flatten().enumerate() {
+        let path = FieldPath::new("spec.components").index(at).child("name");
+        let name = component["name"].as_str().unwrap_or_default();
+        super::complain(&mut errors, &path, name, atoll_meta::name::is_dns1123_subdomain(name));
+        if seen.contains(&name) {
+            errors.push(FieldError::duplicate(path, name));
+        }
+        seen.push(name);
+    }
+    errors
 }
 
 /// What is wrong with a ClusterTaintPolicy.

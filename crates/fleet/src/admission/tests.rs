@@ -191,3 +191,135 @@ fn taint_policies_and_quotas_are_checked() {
         {"clusterName": "m1", "hard": {"cpu": "2"}}, {"clusterName": "m2", "hard": {"cpu": "1", "memory": "1Gi"}}]}});
     assert_eq!(rest::check_quota(&read(&quota).unwrap()).len(), 2);
 }
+
+fn told(errors: &[FieldError]) -> Vec<&str> {
+    errors.iter().map(|error| error.path.as_str()).collect()
+}
+
+#[test]
+fn autoscalers_get_the_usual_defaults_and_are_checked_as_such() {
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+    let mut object = json!({"spec": {"scaleTargetRef": target, "maxReplicas": 3, "behavior": {"scaleDown": {}}}});
+    scaling::default(&mut object);
+    assert_eq!(object["spec"]["minReplicas"], 1);
+    assert_eq!(object["spec"]["metrics"][0]["resource"]["name"], "cpu");
+    assert_eq!(object["spec"]["behavior"]["scaleUp"]["policies"].as_array().unwrap().len(), 2);
+    assert!(object.get("status").is_none());
+    assert_eq!(told(&scaling::check(&object)), Vec::<&str>::new());
+    for (change, field) in [
+        (json!({"minReplicas": 0}), "spec.minReplicas"),
+        (json!({"maxReplicas": 0}), "spec.maxReplicas"),
+        (json!({"minReplicas": 5}), "spec.maxReplicas"),
+        (json!({"scaleTargetRef": {"name": ""}}), "spec.scaleTargetRef.name"),
+        (json!({"metrics": [{"type": "Moon"}]}), "spec.metrics[0].type"),
+        (
+            json!({"behavior": {"scaleDown": {"stabilizationWindowSeconds": 99999}}}),
+            "spec.behavior.scaleDown.stabilizationWindowSeconds",
+        ),
+    ] {
+        let mut wrong = object.clone();
+        atoll_patch::merge_patch(&mut wrong, &json!({"spec": change}));
+        let errors = scaling::check(&wrong);
+        assert!(told(&errors).contains(&field), "{change}: {errors:?}");
+    }
+}
+
+#[test]
+fn time_tables_are_checked() {
+    let check = |kind: &str, rules: Value| {
+        let spec = json!({"spec": {"scaleTargetRef": {"kind": kind, "name": "x"}, "rules": rules}});
+        let errors = scaling::check_cron(&read(&spec).unwrap());
+        told(&errors).into_iter().map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    let rule = |more: Value| {
+        let mut rule = json!({"name": "a", "schedule": "0 8 * * *", "targetReplicas": 2});
+        atoll_patch::merge_patch(&mut rule, &more);
+        rule
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(check("Deployment", json!([rule(json!({"timeZone": "Europe/Berlin"}))])), none);
+    assert_eq!(check("Deployment", json!([rule(json!({})), rule(json!({}))])), ["spec.rules[1].name"]);
+    assert_eq!(check("Deployment", json!([rule(json!({"schedule": "soon"}))])), ["spec.rules[0].schedule"]);
+    assert_eq!(check("Deployment", json!([rule(json!({"timeZone": "no where"}))])), ["spec.rules[0].timeZone"]);
+    assert_eq!(check("Deployment", json!([rule(json!({"targetReplicas": null}))])), ["spec.rules[0].targetReplicas"]);
+    assert_eq!(check("Deployment", json!([rule(json!({"targetReplicas": -1}))])), ["spec.rules[0].targetReplicas"]);
+    assert_eq!(check("FederatedHPA", json!([rule(json!({}))])), ["spec.rules[0].targetMinReplicas"]);
+    assert_eq!(
+        check("FederatedHPA", json!([rule(json!({"targetMaxReplicas": 0}))])),
+        ["spec.rules[0].targetMaxReplicas"]
+    );
+    let bounds = json!({"targetMinReplicas": 3, "targetMaxReplicas": 2});
+    assert_eq!(check("FederatedHPA", json!([rule(bounds)])), ["spec.rules[0].targetMinReplicas"]);
+    assert_eq!(check("FederatedHPA", json!([rule(json!({"targetMinReplicas": 3}))])), none);
+}
+
+#[test]
+fn what_is_called_over_the_network_is_checked() {
+    let ingress = |spec: Value| traffic::check_ingress(&json!({"spec": spec}));
+    let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
+    assert_eq!(told(&ingress(json!({"defaultBackend": backend}))), Vec::<&str>::new());
+    assert_eq!(told(&ingress(json!({}))), ["spec"]);
+    assert_eq!(
+        told(&ingress(json!({"defaultBackend": backend, "rules": [{"host": "1.2.3.4"}]}))),
+        ["spec.rules[0].host"]
+    );
+
+    let service = |spec: Value, old: Option<&Value>| {
+        let errors = traffic::check_service(&read(&json!({"spec": spec})).unwrap(), old);
+        told(&errors).into_iter().map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    let none: [&str; 0] = [];
+    let good = json!({"types": ["CrossCluster"], "ports": [{"name": "http", "port": 80}], "providerClusters": [{"name": "m1"}]});
+    assert_eq!(service(good.clone(), Some(&json!({"spec": good}))), none);
+    assert_eq!(service(json!({"types": ["CrossCluster", "LoadBalancer"]}), None), ["spec.types"]);
+    assert_eq!(service(json!({"types": ["Moon"]}), None), ["spec.types[0]"]);
+    assert_eq!(service(json!({"types": ["LoadBalancer"]}), Some(&json!({"spec": good}))), ["spec.types"]);
+    let ports =
+        json!({"types": [], "ports": [{"name": "a", "port": 0}, {"name": "a", "port": 1}, {"name": "B", "port": 2}]});
+    assert_eq!(service(ports, None), ["spec.ports[0].port", "spec.ports[1].name", "spec.ports[2].name"]);
+    assert_eq!(
+        service(json!({"types": [], "consumerClusters": [{"name": "M_1"}]}), None),
+        ["spec.consumerClusters[0].name"]
+    );
+
+    let webhook = |more: Value| {
+        let mut hook = json!({"name": "a.example.com", "clientConfig": {"url": "https://x"}, "interpreterContextVersions": ["v1alpha1"]});
+        atoll_patch::merge_patch(&mut hook, &more);
+        let errors = traffic::check_webhooks(&json!({"webhooks": [hook]}));
+        told(&errors).into_iter().map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(webhook(json!({})), none);
+    assert_eq!(webhook(json!({"name": "short.com"})), ["webhooks[0].name"]);
+    assert_eq!(webhook(json!({"clientConfig": {"url": null}})), ["webhooks[0].clientConfig"]);
+    assert_eq!(
+        webhook(json!({"clientConfig": {"service": {"namespace": "n", "name": "s"}}})),
+        ["webhooks[0].clientConfig"]
+    );
+    assert_eq!(webhook(json!({"clientConfig": {"url": "http://x"}})), ["webhooks[0].clientConfig.url"]);
+    assert_eq!(webhook(json!({"timeoutSeconds": 31})), ["webhooks[0].timeoutSeconds"]);
+    assert_eq!(webhook(json!({"interpreterContextVersions": ["v9"]})), ["webhooks[0].interpreterContextVersions"]);
+}
+
+#[test]
+fn bindings_are_checked_and_works_by_hand_are_completed() {
+    let binding = json!({"metadata": {"annotations": {"resourcebinding.karmada.io/dependencies": "{"}},
+        "spec": {"components": [{"name": "a"}, {"name": "a"}, {"name": "B!"}]}});
+    let errors = rest::check_binding(&binding);
+    assert_eq!(
+        told(&errors),
+        [
+            "metadata.annotations[resourcebinding.karmada.io/dependencies]",
+            "spec.components[1].name",
+            "spec.components[2].name"
+        ]
+    );
+    let mut work = json!({"metadata": {"name": "w", "namespace": "karmada-es-m1", "labels": {label::WORK_ID: "id"}},
+        "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "uid": "u", "labels": {"a": "b"}}}]}}});
+    rest::complete_work(&mut work);
+    let manifest = work["spec"]["workload"]["manifests"][0].clone();
+    assert!(manifest["metadata"].get("uid").is_none());
+    assert_eq!(manifest["metadata"]["labels"], json!({"a": "b", label::MANAGED: "true", label::WORK_ID: "id"}));
+    assert_eq!(manifest["metadata"]["annotations"]["work.karmada.io/name"], "w");
+    rest::complete_work(&mut work);
+    assert_eq!(work["spec"]["workload"]["manifests"][0], manifest, "once is enough");
+}
