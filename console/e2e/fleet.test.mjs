@@ -8,7 +8,7 @@ import { parse } from 'yaml'
 import { FILE, generate } from '../generate.mjs'
 import { accessibilityFaults, launch, openPage } from './browser.mjs'
 import { ask, deployment, openHub, setPassword, until } from './hub.mjs'
-import { serveProvider } from './provider.mjs'
+import { request, serveProvider } from './provider.mjs'
 
 const ROOT = '/apis/atoll.io/v1alpha1'
 const DUO = '/instances/duo/apis'
@@ -214,6 +214,26 @@ it('sign in by redirect to an identity provider, with a proof key', async () => 
     await ask(hub, `${ROOT}/identityproviders/example`, { method: 'DELETE' })
     provider.close()
   }
+})
+
+it('a certificate of the browser is a way in', async (context) => {
+  // A preview in between cannot show it to the hub.
+  if (process.env.ATOLL_HUB_URL && process.env.ATOLL_HUB_URL !== process.env.ATOLL_URL) return context.skip('SKIPPED: the console is not inside the program')
+  const { key, csr } = request('/O=team-c/CN=dora')
+  const requests = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
+  const wanted = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest', metadata: { name: 'dora' }, spec: { request: csr.toString('base64'), signerName: 'kubernetes.io/kube-apiserver-client', usages: ['client auth'] } }
+  const made = await ask(hub, requests, { method: 'POST', body: wanted })
+  const approval = { type: 'Approved', status: 'True', reason: 'Test', message: 'yes' }
+  await ask(hub, `${requests}/dora/approval`, { method: 'PUT', body: { ...made, status: { conditions: [approval] } } })
+  let cert = ''
+  await until(async () => (cert = (await ask(hub, `${requests}/dora`)).status?.certificate ?? '') !== '', 40_000)
+  const own = await browser.newContext({ ignoreHTTPSErrors: true, clientCertificates: [{ origin: hub.url, cert: Buffer.from(cert, 'base64'), key }] })
+  const page = await own.newPage()
+  await page.goto(`${hub.url}/console/`)
+  await page.getByRole('button', { name: 'Continue as dora (certificate)' }).click()
+  await page.locator('.who').getByText('dora').waitFor()
+  assert.equal(await page.evaluate(() => sessionStorage.getItem('atoll.token')), '', 'there is no token to be stolen')
+  await own.close()
 })
 
 it('look back at who did what, as it happens', () =>

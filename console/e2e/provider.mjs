@@ -18,6 +18,16 @@ export function certificate() {
   return pair
 }
 
+/** A key and a request for a certificate, as PEM. */
+export function request(subject) {
+  const directory = mkdtempSync(join(tmpdir(), 'atoll-e2e-'))
+  const at = (name) => join(directory, name)
+  execFileSync('openssl', ['req', '-new', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', subject, '-keyout', at('key'), '-out', at('csr')], { stdio: 'ignore' })
+  const pair = { key: readFileSync(at('key')), csr: readFileSync(at('csr')) }
+  rmSync(directory, { recursive: true, force: true })
+  return pair
+}
+
 export async function serveProvider(audience, user) {
   const pair = certificate()
   const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -89,6 +89,7 @@ it('deploy by form, and see the same as YAML', () =>
     await page.getByRole('button', { name: 'Create' }).click()
     const dialog = page.getByRole('dialog')
     const create = dialog.getByRole('button', { name: 'Create' })
+    await dialog.getByLabel('Name', { exact: true }).waitFor()
     assert.ok(await create.isDisabled(), 'a name and an image are needed')
     await dialog.getByLabel('Name', { exact: true }).fill('boutique')
     await dialog.getByLabel('Image').fill('nginx:1.29')
@@ -110,7 +111,7 @@ it('deploy by form, and see the same as YAML', () =>
 it('the editor knows what may be written, and points at what may not', () =>
   story(async ({ page, go, shot }) => {
     await go('/i/fleet/o/apps/v1/deployments/default/boutique?tab=yaml')
-    await page.locator('.cm-line', { hasText: 'replicas: 3' }).first().click()
+    await page.locator('.cm-line', { hasText: /^ {2}replicas: 3/ }).first().click()
     await page.keyboard.press('End')
     await page.keyboard.press('Enter')
     await page.keyboard.type('paus')
@@ -119,8 +120,13 @@ it('the editor knows what may be written, and points at what may not', () =>
     await page.keyboard.press('Escape')
     await page.keyboard.type('ing: true')
     await page.locator('.cm-lintRange-error').first().waitFor()
-    await page.locator('.cm-lintRange-error').first().hover()
-    await page.getByText('There is no field pausing here').first().waitFor()
+    // What is wrong is judged again a little after the last key.
+    await until(async () => {
+      await page.mouse.move(5, 5)
+      await page.locator('.cm-lintRange-error').first().hover()
+      await page.waitForTimeout(500)
+      return page.getByText('There is no field pausing here').first().isVisible()
+    }, 40_000)
     assert.deepEqual(await accessibilityFaults(page), [])
   }))
 

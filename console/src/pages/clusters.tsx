@@ -41,11 +41,13 @@ export default function Clusters() {
     )
   const shown = useMemo(() => filtered(clusters.items, text, only), [clusters.items, text, only])
   const counts = useMemo(() => countWords(clusters.items), [clusters.items])
+  // Nothing to count or to filter when the list was refused.
+  const refused = clusters.error !== undefined && clusters.items.length === 0
   return (
     <div className={`page${view === 'table' ? ' full' : ''}`}>
       <div className="title">
         <h1>{t('nav.clusters')}</h1>
-        {clusters.loaded && <span className="count">{clusters.items.length}</span>}
+        {clusters.loaded && !refused && <span className="count">{clusters.items.length}</span>}
         <span className="end">
           <AsOf at={clusters.at} live={clusters.live} />
           {mayJoin && (
@@ -56,7 +58,7 @@ export default function Clusters() {
         </span>
       </div>
       {clusters.error && <Failure error={clusters.error} />}
-      <div className="bar">
+      <div className="bar" hidden={refused}>
         <div className="search" style={{ width: 260 }}>
           <Search size={14} aria-hidden="true" />
           <input className="input" data-filter placeholder={t('clusters.filter')} aria-label={t('clusters.filter')} value={text} onChange={(event) => set('q', event.target.value)} />

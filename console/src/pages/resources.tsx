@@ -92,7 +92,7 @@ export default function Resources({ group: part, version, plural }: { group: str
           />
         </div>
       )}
-      {creating && <CreateDialog place={place} resource={resource} kind={kind?.kind ?? ''} namespaced={kind?.namespaced !== false} namespace={namespace || 'default'} onClose={() => setCreating(false)} />}
+      {creating && !kinds.loading && <CreateDialog place={place} resource={resource} kind={kind?.kind ?? ''} namespaced={kind?.namespaced !== false} namespace={namespace || 'default'} onClose={() => setCreating(false)} />}
     </div>
   )
 }

@@ -1,7 +1,7 @@
 // Help while writing: what may stand here, what it means, and what is wrong.
 
 import { autocompletion, type CompletionContext, completionKeymap, type CompletionResult } from '@codemirror/autocomplete'
-import { linter, lintGutter } from '@codemirror/lint'
+import { linter, lintGutter, lintKeymap } from '@codemirror/lint'
 import type { Extension } from '@codemirror/state'
 import { hoverTooltip, keymap, type EditorView } from '@codemirror/view'
 import { schemasOf } from '../api/schemas'
@@ -20,13 +20,15 @@ interface Known {
   valueOf: string | null
 }
 
-export function assist(place: Place): Extension {
+export function assist(place: Place, text: string): Extension {
+  // Asked for now, so that it is there when the first key is pressed.
+  void know(place, text, 0, 0)
   return [
     autocompletion({ override: [(context) => offer(place, context)], icons: false, activateOnTyping: true }),
     linter((view) => judge(place, view), { delay: 400 }),
     lintGutter(),
     hoverTooltip((view, position) => explain(place, view, position)),
-    keymap.of(completionKeymap),
+    keymap.of([...completionKeymap, ...lintKeymap]),
   ]
 }
 

@@ -10,6 +10,7 @@ import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } f
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'react'
 import type { Place } from '../api/paths'
+import { change } from '../model/change'
 import { assist } from './assist'
 
 interface Props {
@@ -84,7 +85,7 @@ export default function Code({ value, label, onChange, onSave, original, height 
             if (typed) calls.current.onChange?.(update.state.doc.toString())
           }),
           diff.current.of([]),
-          readOnly || !place ? [] : assist(place),
+          readOnly || !place ? [] : assist(place, value),
         ],
       }),
     })
@@ -97,8 +98,10 @@ export default function Code({ value, label, onChange, onSave, original, height 
   }, [readOnly])
   useEffect(() => {
     const editor = view.current
-    if (editor && editor.state.doc.toString() !== value) {
-      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value }, annotations: fromOutside.of(true) })
+    const before = editor?.state.doc.toString()
+    if (editor && before !== undefined && before !== value) {
+      // Only what differs is replaced, so that the cursor stays where it is.
+      editor.dispatch({ changes: change(before, value), annotations: fromOutside.of(true) })
     }
   }, [value])
   useEffect(() => {
