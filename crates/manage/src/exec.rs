@@ -192,8 +192,16 @@ async fn feed(
             let _ = sizes.send(TerminalSize { width, height }).await;
         }
         if message["closeStdin"] == true {
-            stdin = None;
+            end(stdin.take()).await;
         }
+    }
+    end(stdin).await;
+}
+
+/// Tells the command that no more input comes; only dropping it does not.
+async fn end(stdin: Option<impl tokio::io::AsyncWrite + Unpin>) {
+    if let Some(mut stdin) = stdin {
+        let _ = stdin.shutdown().await;
     }
 }
 

@@ -7,7 +7,7 @@ use atoll_meta::Gvr;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
-use support::{World, deployment, hub_object, master, user};
+use support::{World, becomes, deployment, hub_object, master, user};
 
 const N: &str = "/instances/fleet/namespaces/default";
 
@@ -140,16 +140,44 @@ async fn names_cannot_leave_their_place_in_a_path() {
 async fn statistics_reach_the_instance() {
     let world = World::new().await;
     let instances = Gvr::new("atoll.io", "v1alpha1", "instances");
-    for _ in 0..600 {
-        let object = world.endpoint("root").get(&instances, None, "fleet").await.unwrap();
-        if object["status"]["statistics"]["clusters"] == 1 {
-            let shown = world.ok(&master(), "GET", "/instances/fleet", None).await;
-            assert_eq!(shown["status"]["summary"]["clusterSummary"]["totalNum"], 1);
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    let root = world.endpoint("root");
+    let counted = becomes(&root, &instances, "fleet", |seen| seen["status"]["statistics"]["clusters"] == 1).await;
+    let shown = world.ok(&master(), "GET", "/instances/fleet", None).await;
+    assert_eq!(shown["status"]["summary"]["clusterSummary"]["totalNum"], 1);
+    // Where nothing that counts changes, nothing is written.
+    let maps = Gvr::new("", "v1", "configmaps");
+    let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "uncounted"}});
+    let made = world.endpoint("m1").create(&maps, Some("default"), &object).await.unwrap();
+    world.settled("fleet/m1", &maps, &made).await;
+    let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    world.endpoint("m1").create(&Gvr::new("", "v1", "pods"), Some("default"), &pod).await.unwrap();
+    let later = becomes(&root, &instances, "fleet", |seen| seen["status"]["statistics"]["pods"] == 1).await;
+    let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap();
+    let between = root.list(&instances, None, "").await.unwrap();
+    assert!(version(&later) > version(&counted), "{between:?}");
+}
+
+#[tokio::test]
+async fn instances_are_registered_with_their_workspaces_and_leave_the_register() {
+    let world = World::with(&[("fleet", &[]), ("second", &[])]).await;
+    let root = world.endpoint("root");
+    let register = Gvr::new("atoll.io", "v1alpha1", "registeredresources");
+    becomes(&root, &register, "fleet", |seen| seen["spec"]["resourceType"] == "Instance").await;
+    let workspace = hub_object(
+        "Workspace",
+        json!({"metadata": {"name": "w"}, "spec": {"instances": ["second"], "namespaces": [{"instance": "fleet", "namespace": "team"}]}}),
+    );
+    root.create(&Gvr::new("atoll.io", "v1alpha1", "workspaces"), None, &workspace).await.unwrap();
+    becomes(&root, &register, "second", |seen| seen["spec"]["workspaces"] == json!(["w"])).await;
+    let place = becomes(&root, &register, "fleet.team", |seen| seen["spec"]["workspaces"] == json!(["w"])).await;
+    assert_eq!(place["spec"]["resourceScope"], "fleet");
+    root.delete(&register, None, "fleet", &Value::Null).await.unwrap();
+    becomes(&root, &register, "fleet", |seen| seen.is_object()).await;
+    root.delete(&Gvr::new("atoll.io", "v1alpha1", "instances"), None, "fleet", &Value::Null).await.unwrap();
+    for name in ["fleet", "fleet.team"] {
+        let gone = async || root.get_opt(&register, None, name).await.unwrap().is_none();
+        world.until("it leaves the register", gone).await;
     }
-    panic!("no statistics");
 }
 
 #[tokio::test]
@@ -195,7 +223,7 @@ async fn grants_open_exactly_what_they_name_and_revocation_closes_it() {
             .map(|item| item["metadata"]["name"].as_str().unwrap().to_owned())
             .collect::<Vec<_>>()
     };
-    until(async || sees().await == ["in-team"]).await;
+    world.until("the grant holds", async || sees().await == ["in-team"]).await;
     assert_eq!(world.ok(&ann, "GET", "/instances", None).await["items"][0]["metadata"]["name"], "fleet");
     assert_eq!(world.ok(&ann, "GET", "/instances/fleet/namespacesummary", None).await["accessScope"], "Namespace");
     let body = |name: &str| {
@@ -208,7 +236,7 @@ async fn grants_open_exactly_what_they_name_and_revocation_closes_it() {
     assert!(found["items"].as_array().unwrap().iter().all(|item| item["namespace"] == "team"), "{found}");
 
     root.delete(&grants, None, "g", &Value::Null).await.unwrap();
-    until(async || sees().await.is_empty()).await;
+    world.until("the grant is gone", async || sees().await.is_empty()).await;
     assert_eq!(world.rest(&ann, "POST", "/instances/fleet/namespaces/team/configmaps", body("late")).await.0, 403);
 }
 
@@ -243,14 +271,4 @@ async fn a_local_account_logs_in_and_out_again() {
         .unwrap();
     assert_eq!(world.manage.identify(token).await.unwrap(), None, "a closed account ends its sessions");
     assert_eq!(login("correct horse").await.0, 401);
-}
-
-async fn until(done: impl AsyncFn() -> bool) {
-    for _ in 0..1000 {
-        if done().await {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("it did not become so");
 }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, AttachParams, AttachedProcess, TerminalSize};
-use tokio::io::AsyncRead;
+use tokio::io::{AsyncRead, AsyncWriteExt as _};
 
 use super::access::{Access, Ended, block_on};
 use super::pods::{self, Found, member_path};
@@ -85,6 +85,8 @@ impl Exec {
         if let Some(mut stdin) = process.stdin().filter(|_| self.stdin) {
             tokio::spawn(async move {
                 let _ = tokio::io::copy(&mut tokio::io::stdin(), &mut stdin).await;
+                // Dropping it would not tell the command that its input is at an end.
+                let _ = stdin.shutdown().await;
             });
         }
         if self.tty {
@@ -106,7 +108,6 @@ impl Exec {
 }
 
 async fn pass(from: Option<impl AsyncRead + Unpin>, mut to: impl tokio::io::AsyncWrite + Unpin) {
-    use tokio::io::AsyncWriteExt as _;
     if let Some(mut from) = from {
         let _ = tokio::io::copy(&mut from, &mut to).await;
         let _ = to.flush().await;
