@@ -2,6 +2,7 @@
 //! kwok as the worker's kubelets, and a manager with no more than the granted rights in the worker.
 #![allow(clippy::unwrap_used)]
 
+mod calls;
 mod deployed;
 
 use std::process::Command;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use atoll_meta::Gvr;
 use atoll_runtime::{Endpoint, Patch};
 use atoll_testkit::{Cluster, Parts, TestServer, peers};
-use atoll_vnode::{Features, KubeconfigResolver, Manager, Options};
+use atoll_vnode::{Features, KubeconfigResolver, Manager, Options, ProxierOptions};
 use base64::Engine as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -140,11 +141,21 @@ async fn lend(worker: &Endpoint, policy: &str, binding: &str) {
 }
 
 async fn manage(computing: &Endpoint, tide: &Tide, stop: &CancellationToken) -> Manager {
+    manage_with(computing, tide, None, stop).await
+}
+
+async fn manage_with(
+    computing: &Endpoint,
+    tide: &Tide,
+    proxier: Option<ProxierOptions>,
+    stop: &CancellationToken,
+) -> Manager {
     atoll_vnode::define(computing, "clusterbindings").await.unwrap();
     let mut options = Options::new(computing.clone(), Arc::new(KubeconfigResolver));
     options.intranet_required = false;
     options.probe = Duration::from_secs(1);
     options.zone = jiff::tz::TimeZone::UTC;
+    options.proxier = proxier;
     let tide = tide.clone();
     options.clock = Arc::new(move || tide.now());
     Manager::start(options, stop.child_token()).await
@@ -192,7 +203,8 @@ async fn a_deployment_lives_on_leased_nodes_of_a_real_cluster_through_reclaim_an
     lend(&below, "all", "w").await;
     let stop = CancellationToken::new();
     let tide = Tide::default();
-    let manager = manage(&computing, &tide, &stop).await;
+    let proxier = calls::serving(&computing).await;
+    let manager = manage_with(&computing, &tide, Some(proxier), &stop).await;
     bind(&computing, "w", &kubeconfig).await;
     until(&computing, &core("nodes"), None, "two ready virtual nodes", |nodes| {
         virtual_nodes(nodes).iter().filter(|node| condition(node, "Ready") == "True").count() == NODES
@@ -216,6 +228,7 @@ async fn a_deployment_lives_on_leased_nodes_of_a_real_cluster_through_reclaim_an
 
     outage(&computing, &worker, &below).await;
     shared(&kubeconfig, &below).await;
+    calls::come_through(&compute, &computing).await;
 
     computing
         .delete(&deployments(), Some("default"), "web", &json!({"propagationPolicy": "Foreground"}))
