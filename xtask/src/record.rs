@@ -72,7 +72,7 @@ fn parent(file: &Path) -> anyhow::Result<PathBuf> {
 fn demonstrate(terminal: &mut Terminal, directory: &Path, path: &str) -> anyhow::Result<()> {
     let shell = |line: &str| {
         let mut command = Command::new("sh");
-        command.args(["-c", line]).current_dir(directory).env("PATH", path);
+        command.args(["-c", line]).current_dir(directory).env("PATH", path).env("NO_COLOR", "1");
         command.env("KUBECONFIG", directory.join("atoll-data/kubeconfig")).stdin(Stdio::null());
         command
     };
