@@ -27,6 +27,7 @@ pub mod diff;
 pub mod discovery;
 pub mod enroll;
 pub mod evict;
+mod everywhere;
 mod execute;
 mod failover;
 mod fleet;

@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::everywhere;
 use crate::options::{config, secret_text};
 
 /// Largest request body that is passed on.
@@ -45,6 +46,9 @@ impl Connect for ClusterProxy {
 
     async fn connect(&self, visit: Visit) -> Result<Response<Body>, Status> {
         let name = visit.target.name.clone();
+        if name == "*" {
+            return everywhere::ask(self, visit).await;
+        }
         let (hub, instance) = (visit.hub.clone(), visit.instance.clone());
         let tree = stored(&hub, &instance, Key::new("cluster.karmada.io", "clusters", "", &name)).await?;
         let tree = tree.ok_or_else(|| Status::not_found("cluster.karmada.io", "clusters", &name))?;

@@ -311,3 +311,22 @@ async fn not_knowing_for_a_while_does_not_reset_the_patience_with_an_unhealthy_a
     world.in_member("m2", &deployments(), "web", |_| true).await;
     world.not_in_member("m1", &deployments(), "web").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_copy_stays_until_its_successor_is_well() {
+    let mut world = World::new(2).await;
+    world.run(|options| options.failover = true).await;
+    for name in ["m1", "m2"] {
+        world.join(name, json!({})).await;
+    }
+    let spec = json!({"propagateDeps": true,
+        "placement": {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]},
+        "failover": {"application": {"decisionConditions": {"tolerationSeconds": 5}, "purgeMode": "Gracefully", "gracePeriodSeconds": 600}}});
+    world.instance.create(&policies(), NS, &policy("p", spec)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 2)).await.unwrap();
+    world.report("m1", "web", 1).await;
+    world.in_member("m2", &deployments(), "web", |_| true).await;
+    assert!(world.member("m1").get_opt(&deployments(), NS, "web").await.unwrap().is_some(), "nothing else serves yet");
+    world.report("m2", "web", 2).await;
+    world.not_in_member("m1", &deployments(), "web").await;
+}

@@ -259,6 +259,28 @@ async fn a_member_is_reached_through_the_instance_under_the_callers_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn all_members_are_asked_at_once_through_the_instance() {
+    let world = World::start_with_proxy(2).await;
+    let path =
+        |rest: &str| format!("/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy/api/v1/namespaces/default/{rest}");
+    for (member, name) in [("m1", "both"), ("m2", "both"), ("m2", "one")] {
+        let map = support::config_map(name, json!({"in": member}));
+        world.member(member).create(&core("configmaps"), NS, &map).await.unwrap();
+    }
+    let list = world.instance.get_path(&path("configmaps")).await.unwrap();
+    let from = |name: &str| -> Vec<&str> {
+        let own = list["items"].as_array().unwrap().iter().filter(|map| map["metadata"]["name"] == name);
+        own.map(|map| map["metadata"]["annotations"]["resource.karmada.io/cached-from-cluster"].as_str().unwrap())
+            .collect()
+    };
+    assert_eq!((from("both"), from("one")), (vec!["m1", "m2"], vec!["m2"]));
+    assert_eq!(world.instance.get_path(&path("configmaps/one")).await.unwrap()["data"]["in"], "m2");
+    for (rest, code) in [("configmaps/both", 409), ("configmaps/none", 404), ("configmaps?watch=true", 400)] {
+        assert_eq!(world.instance.get_path(&path(rest)).await.unwrap_err().code, code, "{rest}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_way_of_a_template_can_be_told_and_moves_are_planned() {
     let world = World::start_with_proxy(2).await;
     let absent = atoll_fleet::why::trace(&world.instance, "deployments", "default", "web").await.unwrap();
