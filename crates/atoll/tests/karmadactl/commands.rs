@@ -10,10 +10,7 @@ fn running(fleet: &Fleet, name: &str) -> String {
     fleet.apply("fleet", &deployment(name, 2));
     let selector = format!("app={name}");
     for member in ["member1", "member2"] {
-        fleet.eventually(&format!("a pod of {name} runs in {member}"), || {
-            let pods = fleet.get(member, &["pods", "-l", &selector])?;
-            (pods["items"][0]["status"]["phase"] == "Running").then_some(())
-        });
+        fleet.until(member, &["pods", "-l", &selector], |pod| pod["status"]["phase"] == "Running");
     }
     let pods = fleet.get("member1", &["pods", "-l", &selector]).unwrap();
     pods["items"][0]["metadata"]["name"].as_str().unwrap().to_owned()
@@ -64,7 +61,7 @@ fn join_makes_a_member_and_unjoin_leaves_no_trace() {
     let arguments = ["joiner", &way, "--cluster-context=joiner", "--cluster-region=south"];
     let joined = fleet.karmadactl(&["join"], &arguments).ok();
     assert!(joined.contains("cluster(joiner) is joined successfully"), "{joined}");
-    fleet.eventually("joiner is ready", || fleet.is_ready("joiner").then_some(()));
+    fleet.ready("joiner");
     let cluster = fleet.get("fleet", &["clusters", "joiner"]).unwrap();
     assert_eq!((&cluster["spec"]["syncMode"], &cluster["spec"]["region"]), (&json!("Push"), &json!("south")));
     let twice = fleet.karmadactl(&["join"], &["second", &way, "--cluster-context=joiner"]).fails();
@@ -72,9 +69,7 @@ fn join_makes_a_member_and_unjoin_leaves_no_trace() {
     fleet.apply("fleet", &config_map("visitor", "1"));
     fleet.apply("fleet", &policy(("v1", "ConfigMap"), "visitor", &["joiner"]));
     let kube = kubeconfig.display().to_string();
-    fleet.eventually("the copy is there", || {
-        (fleet.kubectl("joiner", &["--kubeconfig", &kube, "get", "configmap", "visitor"]).code == 0).then_some(())
-    });
+    fleet.there("joiner", &["--kubeconfig", &kube, "configmap/visitor"]);
     fleet.karmadactl(&["unjoin"], &["joiner", &way, "--cluster-context=joiner"]).ok();
     assert!(fleet.get("fleet", &["clusters", "joiner"]).is_none());
     assert!(
@@ -94,22 +89,20 @@ fn cordon_keeps_new_workloads_away_until_uncordon() {
     let kubeconfig = fleet.simulate("cordoned");
     let way = format!("--cluster-kubeconfig={}", kubeconfig.display());
     fleet.karmadactl(&["join"], &["cordoned", &way, "--cluster-context=cordoned"]).ok();
-    fleet.eventually("cordoned is ready", || fleet.is_ready("cordoned").then_some(()));
+    fleet.ready("cordoned");
     fleet.karmadactl(&["cordon"], &["cordoned"]).ok();
     let marked = taints(&fleet, "cordoned");
     assert!(marked.iter().any(|taint| taint["key"] == "cluster.karmada.io/unschedulable"), "{marked:?}");
     fleet.apply("fleet", &config_map("cordon", "1"));
     fleet.apply("fleet", &policy(("v1", "ConfigMap"), "cordon", &["cordoned"]));
-    fleet.eventually("the refusal is told", || {
-        let binding = fleet.get("fleet", &["resourcebindings", "cordon-configmap"])?;
-        let conditions = binding["status"]["conditions"].as_array()?.clone();
-        conditions.iter().any(|c| c["type"] == "Scheduled" && c["reason"] == "NoClusterFit").then_some(())
+    let binding = ["resourcebindings", "--field-selector=metadata.name=cordon-configmap"];
+    // The refusal is told.
+    fleet.until("fleet", &binding, |binding| {
+        let conditions = binding["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().any(|c| c["type"] == "Scheduled" && c["reason"] == "NoClusterFit")
     });
     fleet.karmadactl(&["uncordon"], &["cordoned"]).ok();
-    fleet.eventually("it is scheduled now", || {
-        let binding = fleet.get("fleet", &["resourcebindings", "cordon-configmap"])?;
-        (binding["spec"]["clusters"][0]["name"] == "cordoned").then_some(())
-    });
+    fleet.until("fleet", &binding, |binding| binding["spec"]["clusters"][0]["name"] == "cordoned");
     fleet.karmadactl(&["unjoin"], &["cordoned", &way, "--cluster-context=cordoned"]).ok();
 }
 
@@ -128,15 +121,10 @@ fn promote_makes_a_template_of_what_a_member_has() {
     fleet.apply("member1", &config_map("promoted", "first"));
     let text = fleet.karmadactl(&["promote"], &["configmap", "promoted", "-C", "member1", "-n", "default"]).ok();
     assert!(text.contains("promoted successfully"), "{text}");
-    fleet.eventually("the member's object is adopted", || {
-        let copy = fleet.get("member1", &["configmap", "promoted"])?;
-        (copy["metadata"]["labels"]["karmada.io/managed"] == "true").then_some(())
-    });
+    let copy = ["configmaps", "--field-selector=metadata.name=promoted"];
+    fleet.until("member1", &copy, |copy| copy["metadata"]["labels"]["karmada.io/managed"] == "true");
     fleet.apply("fleet", &config_map("promoted", "second"));
-    fleet.eventually("the copy follows the template", || {
-        let copy = fleet.get("member1", &["configmap", "promoted"])?;
-        (copy["data"]["key"] == "second").then_some(())
-    });
+    fleet.until("member1", &copy, |copy| copy["data"]["key"] == "second");
 }
 
 #[test]
@@ -146,10 +134,10 @@ fn apply_spreads_to_all_or_to_named_clusters() {
     let said = fleet.karmadactl(&["apply"], &["-f", &file, "--all-clusters"]).ok();
     assert!(said.contains("configmap/applied created") && said.contains("propagationpolicy"), "{said}");
     for member in ["member1", "member2"] {
-        fleet.eventually(&format!("the copy is in {member}"), || fleet.get(member, &["configmap", "applied"]));
+        fleet.there(member, &["configmap/applied"]);
     }
     fleet.karmadactl(&["apply"], &["-f", &file, "-C", "member2"]).ok();
-    fleet.eventually("it left member1", || fleet.get("member1", &["configmap", "applied"]).is_none().then_some(()));
+    fleet.gone("member1", &["configmap/applied"]);
     assert!(fleet.get("member2", &["configmap", "applied"]).is_some());
 }
 
@@ -169,10 +157,8 @@ fn logs_and_exec_reach_pods_through_the_instance() {
 fn top_measures_pods_and_nodes_of_members() {
     let Some(fleet) = Fleet::shared() else { return };
     let pod = running(&fleet, "measured");
-    fleet.eventually("the pod is measured", || {
-        let ran = fleet.karmadactl(&["top", "pods"], &["-C", "member1"]);
-        (ran.stdout.contains(&pod) && ran.stdout.contains("CPU(cores)")).then_some(())
-    });
+    let measured = fleet.karmadactl(&["top", "pods"], &["-C", "member1"]).ok();
+    assert!(measured.contains(&pod) && measured.contains("CPU(cores)"), "{measured}");
     let nodes = fleet.karmadactl(&["top", "nodes"], &[]).ok();
     assert!(nodes.contains("member1-node-1") && nodes.contains("member2-node-1"), "{nodes}");
 }
@@ -224,7 +210,7 @@ fn services_are_spread_and_those_of_the_servers_themselves_are_not() {
     let own = fleet.get("member1", &["service", "kubernetes"]).unwrap();
     fleet.kubectl("fleet", &["create", "service", "clusterip", "shop", "--tcp=80"]).ok();
     for member in ["member1", "member2"] {
-        fleet.eventually(&format!("the service is in {member}"), || fleet.get(member, &["service", "shop"]));
+        fleet.there(member, &["service/shop"]);
     }
     assert!(fleet.get("fleet", &["resourcebindings", "kubernetes-service"]).is_none());
     assert_eq!(fleet.get("member1", &["service", "kubernetes"]).unwrap(), own);

@@ -1,9 +1,9 @@
 //! The demonstration that all tests of this file share, and programs that talk to it.
 
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, Instant};
 
 use atoll_testkit::peers::{self, Ran};
 use serde_json::{Value, json};
@@ -63,16 +63,34 @@ impl Fleet {
         (ran.code == 0).then(|| serde_json::from_str(&ran.stdout).unwrap())
     }
 
-    /// Waits until something holds, and fails with its name after a while.
-    pub fn eventually<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        loop {
-            if let Some(found) = look() {
-                return found;
-            }
-            assert!(Instant::now() < deadline, "never so: {what}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+    /// Follows a resource in a context until an object of it is as wanted; gives that object.
+    pub fn until(&self, context: &str, what: &[&str], mut so: impl FnMut(&Value) -> bool) -> Value {
+        let mut command = self.program(&peers::find("kubectl").unwrap());
+        command.args(["--context", context, "get", "--watch", "-o", "json", "--request-timeout=60s"]).args(what);
+        let mut process = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+        let told = BufReader::new(process.stdout.take().unwrap());
+        let _running = Running(process);
+        let mut objects = serde_json::Deserializer::from_reader(told).into_iter::<Value>().map_while(Result::ok);
+        objects.find(|object| so(object)).unwrap_or_else(|| panic!("never so: {what:?} in {context}"))
+    }
+
+    /// Waits until a cluster is ready, also one that has yet to join.
+    pub fn ready(&self, cluster: &str) {
+        let named = format!("--field-selector=metadata.name={cluster}");
+        self.until("fleet", &["clusters", &named], |cluster| {
+            let conditions = cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+        });
+    }
+
+    /// Waits until an object is there.
+    pub fn there(&self, context: &str, what: &[&str]) {
+        self.kubectl(context, &[&["wait", "--for=create", "--timeout=60s"], what].concat()).ok();
+    }
+
+    /// Waits until an object is gone.
+    pub fn gone(&self, context: &str, what: &[&str]) {
+        self.kubectl(context, &[&["wait", "--for=delete", "--timeout=60s"], what].concat()).ok();
     }
 
     /// Makes a simulated cluster that has not joined; gives the path of a kubeconfig for it.
@@ -80,22 +98,14 @@ impl Fleet {
         let instance = json!({"apiVersion": "atoll.io/v1alpha1", "kind": "Instance",
             "metadata": {"name": name, "annotations": {"sim.atoll.io/nodes": "1"}}, "spec": {"type": "Hosted"}});
         self.apply("root", &instance);
-        self.eventually(&format!("instance {name} serves"), || {
-            self.get("root", &["instances.atoll.io", name]).filter(|instance| instance["status"]["phase"] == "Ready")
-        });
+        let named = format!("--field-selector=metadata.name={name}");
+        self.until("root", &["instances.atoll.io", &named], |instance| instance["status"]["phase"] == "Ready");
         let mut atoll = self.program(Path::new(env!("CARGO_BIN_EXE_atoll")));
         let text =
             peers::run(atoll.args(["instance", "kubeconfig", name]).arg("--kubeconfig").arg(self.kubeconfig())).ok();
         let path = self.files.path().join(format!("{name}.kubeconfig"));
         std::fs::write(&path, text).unwrap();
         path
-    }
-
-    /// Whether a Cluster is Ready.
-    pub fn is_ready(&self, cluster: &str) -> bool {
-        let cluster = self.get("fleet", &["clusters", cluster]).unwrap_or_default();
-        let conditions = cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
     }
 
     /// The kubeconfig of the demonstration.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use atoll_testkit::peers::{self, Ran};
 use serde_json::{Value, json};
@@ -66,12 +65,9 @@ impl Mortal {
         items.iter().map(|map| (text(&map["metadata"]["name"]), text(&map["metadata"]["uid"]))).collect()
     }
 
-    fn wait(&self, what: &str, mut so: impl FnMut(&Self) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(90);
-        while !so(self) {
-            assert!(Instant::now() < deadline, "never so: {what}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    /// Waits for ConfigMaps of a member to come or to go.
+    fn wait(&self, member: &str, what: &str, which: &[&str]) {
+        self.kubectl(member, &[&["wait", what, "--timeout=90s", "--request-timeout=90s"], which].concat()).ok();
     }
 }
 
@@ -94,15 +90,18 @@ fn a_killed_hub_resumes_and_members_end_with_exactly_what_is_wanted() {
     hub.apply("fleet", &file);
     hub.kill();
     hub.start();
+    let names: Vec<String> = (0..60).map(|number| format!("configmap/killed-{number}")).collect();
     for member in ["member1", "member2"] {
-        hub.wait(&format!("all sixty are in {member}"), |hub| hub.held(member).len() == 60);
+        hub.wait(member, "--for=create", &names.iter().map(String::as_str).collect::<Vec<_>>());
     }
     let before = ["member1", "member2"].map(|member| hub.held(member));
+    assert!(before.iter().all(|held| held.len() == 60));
     hub.kubectl("fleet", &["delete", "configmaps", "-l", "half=even", "--wait=false"]).ok();
     hub.kill();
     hub.start();
     for (member, before) in ["member1", "member2"].into_iter().zip(before) {
-        hub.wait(&format!("thirty are left in {member}"), |hub| hub.held(member).len() == 30);
+        hub.wait(member, "--for=delete", &["configmaps", "-l", "half=even"]);
+        assert_eq!(hub.held(member).len(), 30, "thirty are left in {member}");
         for (name, uid) in hub.held(member) {
             assert_eq!(before.get(&name), Some(&uid), "{name} in {member} was never deleted");
         }

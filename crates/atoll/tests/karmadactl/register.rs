@@ -56,24 +56,19 @@ fn register_enrols_a_cluster_and_the_original_agent_serves_it() {
             .spawn()
             .unwrap(),
     );
-    fleet.eventually("puller is ready", || fleet.is_ready("puller").then_some(()));
+    fleet.ready("puller");
     let cluster = fleet.get("fleet", &["clusters", "puller"]).unwrap();
     assert_eq!(cluster["spec"]["syncMode"], json!("Pull"));
     fleet.apply("fleet", &config_map("pulled", "1"));
     fleet.apply("fleet", &policy(("v1", "ConfigMap"), "pulled", &["puller"]));
-    fleet.eventually("the original agent made the copy", || {
-        (fleet.kubectl("puller", &["--kubeconfig", &kube, "get", "configmap", "pulled"]).code == 0).then_some(())
-    });
-    fleet.eventually("and told so", || {
-        let binding = fleet.get("fleet", &["resourcebindings", "pulled-configmap"])?;
-        (binding["status"]["aggregatedStatus"][0]["applied"] == true).then_some(())
-    });
+    // The original agent makes the copy and tells so.
+    fleet.there("puller", &["--kubeconfig", &kube, "configmap/pulled"]);
+    let binding = ["resourcebindings", "--field-selector=metadata.name=pulled-configmap"];
+    fleet.until("fleet", &binding, |binding| binding["status"]["aggregatedStatus"][0]["applied"] == true);
 
     // As with the original: what policies still send there would come back while it is being removed.
     fleet.kubectl("fleet", &["delete", "configmap", "pulled"]).ok();
-    fleet.eventually("the original agent removed the copy", || {
-        (fleet.kubectl("puller", &["--kubeconfig", &kube, "get", "configmap", "pulled"]).code != 0).then_some(())
-    });
+    fleet.gone("puller", &["--kubeconfig", &kube, "configmap/pulled"]);
     let way = format!("--cluster-kubeconfig={kube}");
     let mut unregister = fleet.program(&karmadactl);
     peers::run(unregister.args(["unregister", "puller", &way, "--cluster-context=puller"])).ok();
