@@ -7,8 +7,8 @@ use std::time::Duration;
 use atoll_apiserver::auth::Keys;
 use atoll_apiserver::{ApiService, Hub, Identity, Options};
 use atoll_index::{ByRoles, Choice, Everything, Index, Pedia, Query, Resources, Rights, Source};
-use atoll_meta::Gvr;
-use atoll_runtime::Endpoint;
+use atoll_meta::{Gvr, Status};
+use atoll_runtime::{BodyStream, Endpoint, Transport};
 use atoll_store::MemoryEngine;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
@@ -219,4 +219,66 @@ async fn an_index_kept_live_equals_one_rebuilt_from_nothing() {
             .unwrap()
     };
     assert_eq!(by_label(&live).await, by_label(&rebuilt).await);
+}
+
+/// A way that can be cut and mended; it counts who reads the whole of a collection.
+struct Wire {
+    inner: Arc<dyn Transport>,
+    cut: tokio::sync::watch::Sender<bool>,
+    refused: tokio::sync::watch::Sender<usize>,
+    lists: std::sync::atomic::AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl Transport for Wire {
+    async fn send(&self, request: http::Request<bytes::Bytes>) -> Result<http::Response<BodyStream>, Status> {
+        let target = request.uri().to_string();
+        let maps = target.contains("/configmaps");
+        if *self.cut.borrow() {
+            self.refused.send_modify(|count| *count += usize::from(maps));
+            return Err(Status::unavailable("the wire is cut"));
+        }
+        let whole = maps && (!target.contains("watch=true") || target.contains("sendInitialEvents=true"));
+        self.lists.fetch_add(usize::from(whole), std::sync::atomic::Ordering::SeqCst);
+        let answer = self.inner.send(request).await?;
+        let mut cut = self.cut.subscribe();
+        Ok(answer.map(|body| -> BodyStream {
+            Box::pin(futures::StreamExt::take_until(body, async move {
+                let _ = cut.wait_for(|cut| *cut).await;
+            }))
+        }))
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_is_lost_stays_known_and_is_followed_on_without_being_read_again() {
+    let hub = hub().await;
+    let m1 = master(&hub, "m1");
+    m1.create(&maps(), Some("default"), &config_map("before")).await.unwrap();
+    let wire = Arc::new(Wire {
+        inner: m1.transport().clone(),
+        cut: tokio::sync::watch::Sender::new(false),
+        refused: tokio::sync::watch::Sender::new(0),
+        lists: Default::default(),
+    });
+    let index = Index::open(&Choice::Memory).await.unwrap();
+    let endpoint = Endpoint::new("m1", wire.clone(), "test");
+    index.follow(Source { name: "fleet/m1".into(), endpoint, hidden: false }, Resources::All);
+    index.synced("fleet/m1", PATIENCE).await.unwrap();
+    let read = wire.lists.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(read > 0);
+
+    let mut refused = wire.refused.subscribe();
+    wire.cut.send_replace(true);
+    tokio::time::timeout(PATIENCE, refused.wait_for(|count| *count > 0)).await.unwrap().unwrap();
+    m1.delete(&maps(), Some("default"), "before", &Value::Null).await.unwrap();
+    let made = m1.create(&maps(), Some("default"), &config_map("meanwhile")).await.unwrap();
+    assert!(names(&index, "fleet/m1").await.contains(&"before".to_owned()), "what was known is still found");
+
+    wire.cut.send_replace(false);
+    let revision = made["metadata"]["resourceVersion"].as_str().unwrap();
+    index.wait_for("fleet/m1", "", "configmaps", revision, Duration::from_secs(60)).await.unwrap();
+    let found = names(&index, "fleet/m1").await;
+    assert!(found.contains(&"meanwhile".to_owned()) && !found.contains(&"before".to_owned()), "{found:?}");
+    assert_eq!(wire.lists.load(std::sync::atomic::Ordering::SeqCst), read, "it was followed on from where it stopped");
 }
