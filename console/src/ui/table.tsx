@@ -38,7 +38,7 @@ export function Table<Row>({ label, columns, rows, keyOf, loading, total, onEnd,
   const scroll = useRef<HTMLDivElement>(null)
   const [order, setOrder] = useState<{ id: string; down: boolean } | null>(null)
   const sorted = useMemo(() => inOrder(rows, columns, order), [rows, columns, order])
-  const virtual = useVirtualizer({ count: sorted.length, getScrollElement: () => scroll.current, estimateSize: () => ROW, overscan: 14, useFlushSync: false })
+  const virtual = useVirtualizer({ count: sorted.length, getScrollElement: () => scroll.current, estimateSize: () => ROW, overscan: 8, useFlushSync: false })
   const drawn = virtual.getVirtualItems()
   const lastDrawn = drawn[drawn.length - 1]?.index ?? 0
   useEffect(() => {
