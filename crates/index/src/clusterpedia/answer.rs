@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Response};
 use serde_json::{Value, json};
 
 use super::path::Objects;
-use super::{Names, View, options};
+use super::{Names, View, mark, options};
 use crate::index::Index;
 use crate::live::{Live, LiveEvent};
 use crate::query::ResourceName;
@@ -87,7 +87,7 @@ pub async fn answer(
         return Ok(watch(printer, &page, live));
     }
     let page = index.query(&query, &*rights).await?;
-    Ok(with_freshness(json(200, &printer.list(&page)), &page, names))
+    Ok(with_freshness(response(200, "application/json", printer.list(&page)), &page, names))
 }
 
 /// Says how fresh the answer is, and warns of clusters whose part is old.
@@ -131,7 +131,15 @@ impl Printer {
         if self.form == Form::Metadata { partial(&tree) } else { tree }
     }
 
-    fn list(&self, page: &Page) -> Value {
+    /// The object as text.
+    fn written(&self, item: &Item) -> String {
+        let quick = (self.form == Form::Objects)
+            .then(|| mark::annotated(&item.body, CLUSTER, &self.cluster(&item.shelf)))
+            .flatten();
+        quick.unwrap_or_else(|| self.object(item.tree(), &item.shelf).to_string())
+    }
+
+    fn list(&self, page: &Page) -> Vec<u8> {
         let mut metadata = json!({"resourceVersion": "0"});
         if let Some(token) = &page.token {
             metadata["continue"] = token.as_str().into();
@@ -140,15 +148,23 @@ impl Printer {
             metadata["remainingItemCount"] = remaining.into();
         }
         if self.form == Form::Table {
-            return self.table(metadata, &page.items);
+            return self.table(metadata, &page.items).to_string().into_bytes();
         }
         let kind = page.items.first().map_or_else(|| self.kind(), |item| item.shelf.kind.clone());
-        let items: Vec<Value> = page.items.iter().map(|item| self.object(item.tree(), &item.shelf)).collect();
         let (kind, version) = match self.form {
             Form::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
             _ => (format!("{kind}List"), api_version(&self.group, &self.version)),
         };
-        json!({"kind": kind, "apiVersion": version, "metadata": metadata, "items": items})
+        let (kind, version) = (Value::from(kind), Value::from(version));
+        let mut text = format!("{{\"kind\":{kind},\"apiVersion\":{version},\"metadata\":{metadata},\"items\":[");
+        for (at, item) in page.items.iter().enumerate() {
+            if at > 0 {
+                text.push(',');
+            }
+            text.push_str(&self.written(item));
+        }
+        text.push_str("]}");
+        text.into_bytes()
     }
 
     fn kind(&self) -> String {

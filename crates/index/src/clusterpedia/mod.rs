@@ -6,6 +6,7 @@
 mod answer;
 mod collection;
 mod discovery;
+mod mark;
 mod options;
 mod path;
 
