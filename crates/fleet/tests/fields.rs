@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use atoll_api::{CrdSet, crds};
 use atoll_testkit::peers;
@@ -180,6 +181,43 @@ fn every_field_of_every_policy_is_shown_by_a_test_or_named_as_a_gap() {
         }
     }
     assert!(missing.is_empty(), "no test shows:\n{}", missing.join("\n"));
+}
+
+/// The text of all tests below a directory; of other files only what follows their first test module.
+fn tests_below(directory: &Path, found: &mut String) {
+    for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            tests_below(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests/fields.rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let is_test = path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs");
+            let begin = if is_test { Some(0) } else { text.find("#[cfg(test)]") };
+            found.push_str(begin.map_or("", |begin| &text[begin..]));
+        }
+    }
+}
+
+/// The name of a field as Rust writes it.
+fn snake(name: &str) -> String {
+    let parts = name.chars().map(|c| if c.is_uppercase() { format!("_{}", c.to_lowercase()) } else { c.to_string() });
+    parts.collect()
+}
+
+#[test]
+fn every_single_field_is_set_by_some_test() {
+    let mut text = String::new();
+    for directory in ["fleet/tests", "fleet/src", "placement/tests", "interpreter/tests"] {
+        tests_below(&peers::checkout().join("crates").join(directory), &mut text);
+    }
+    for (definition, _, gaps) in POLICIES {
+        for field in fields(definition) {
+            let name = field.rsplit('.').next().unwrap_or(&field);
+            let gap = gaps.iter().any(|(prefix, _)| covers(prefix, &field));
+            let set = text.contains(&format!("\"{name}\"")) || text.contains(&format!("{}:", snake(name)));
+            assert!(gap || set, "{definition}: no test sets {field}");
+        }
+    }
 }
 
 #[test]
