@@ -27,7 +27,7 @@ async function stage() {
 
 async function run(suite, env) {
   const file = new URL(`./${suite}.test.mjs`, import.meta.url).pathname
-  const child = spawn(process.execPath, ['--test', '--test-reporter=spec', '--test-timeout=400000', file], { stdio: 'inherit', env })
+  const child = spawn(process.execPath, ['--test', '--test-reporter=spec', '--test-timeout=600000', file], { stdio: 'inherit', env })
   return (await new Promise((resolve) => child.once('exit', resolve))) === 0
 }
 

@@ -132,7 +132,7 @@ export function Failure({ error, again }: { error: ApiError; again?: () => void 
 
 function headline(error: ApiError): string {
   if (error.code === 0) return t('error.unreachable')
-  if (error.code === 403) return t('error.forbidden')
+  if (error.code === 403 || error.code === 401) return t('error.forbidden')
   if (error.code === 404) return t('error.missing')
   if (error.code === 409) return t('error.conflict')
   if (error.code === 422 || error.code === 400) return t('error.invalid')
@@ -141,7 +141,7 @@ function headline(error: ApiError): string {
 
 export function remedy(error: ApiError): string {
   if (error.code === 0) return t('remedy.unreachable')
-  if (error.code === 403) return t('remedy.forbidden')
+  if (error.code === 403 || error.code === 401) return t('remedy.forbidden')
   if (error.code === 404) return t('remedy.missing')
   if (error.code === 409) return t('remedy.conflict')
   if (error.code === 422 || error.code === 400) return t('remedy.invalid')
