@@ -16,7 +16,7 @@ const BENCHES: [(&str, &[&str]); 8] = [
             "run --release --package atoll-sim --example scale -- 10 100 10000",
             "run --release --package atoll-sim --example scale -- 100 50 0",
             "run --release --package atoll-testkit --example demo -- target/release/atoll 3",
-            "run --release --package atoll-testkit --example kwok -- 1000 100",
+            "run --release --package atoll-testkit --example kwok -- target/release/atoll 1000 100",
         ],
     ),
     ("fleet", &["bench --package atoll-fleet --bench spread -- demo --atoll target/release/atoll"]),

@@ -1,23 +1,25 @@
-//! The same pods in a simulated cluster and in a real one with kwok: how long until all run, and what it costs.
+//! The same pods in a simulated cluster of the product and in a real one with kwok: how long until all are available, and
+//! what it costs.
 //!
-//! `cargo run --release -p atoll-testkit --example kwok -- PODS NODES` (1000 and 100 unless said otherwise).
+//! `cargo run -p atoll-testkit --example kwok -- target/release/atoll PODS NODES` (1000 and 100 unless said otherwise).
 //! The real side is etcd without fsync, kube-apiserver, kube-controller-manager, kube-scheduler and kwok; its memory and
 //! processor time are those of all five, and of the last three alone. Its controllers may ask 200 times a second, ten
-//! times as often as by default. Ours is one process with everything, in memory, and the observer is in it; both
-//! are asked over TLS.
+//! times as often as by default. Ours is one process with everything and a durable store. Both are asked over TLS by the
+//! same observer.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failure of the measurement")]
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::time::Instant;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use atoll_meta::Gvr;
 use atoll_runtime::{Endpoint, WatchEvent};
-use atoll_testkit::{Cluster, Options, Parts, TestServer, remote};
+use atoll_testkit::{Cluster, Parts, remote};
 use serde_json::json;
 
-/// As the product has it.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+/// How long both sides have to come to rest before memory and processor time are read.
+const SETTLE: Duration = Duration::from_secs(15);
 
 /// What running the pods took.
 struct Cost {
@@ -30,10 +32,11 @@ struct Cost {
 }
 
 fn main() -> anyhow::Result<()> {
-    let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
+    let program = std::env::args().nth(1).unwrap_or_else(|| "target/release/atoll".into());
+    let numbers: Vec<usize> = std::env::args().skip(2).filter_map(|word| word.parse().ok()).collect();
     let (pods, nodes) = (*numbers.first().unwrap_or(&1000), *numbers.get(1).unwrap_or(&100));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let ours = simulated(&runtime, pods, nodes)?;
+    let ours = simulated(&program, &runtime, pods, nodes)?;
     show("simulated", pods, &ours);
     let Some(cluster) = Cluster::start(Parts { controllers: "*", scheduler: true, nodes })? else { return Ok(()) };
     let all = processes(
@@ -46,6 +49,7 @@ fn main() -> anyhow::Result<()> {
     let start = Instant::now();
     runtime.block_on(fill(&api, pods));
     let seconds = start.elapsed().as_secs_f64();
+    std::thread::sleep(SETTLE);
     let mut costs = Vec::new();
     for (name, list, (memory, processor)) in
         [("all five", &all, before.0), ("controllers, scheduler and kwok", &few, before.1)]
@@ -65,23 +69,41 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn simulated(runtime: &tokio::runtime::Runtime, pods: usize, nodes: usize) -> anyhow::Result<Cost> {
-    let sim = Some(atoll_sim::Spec::with_nodes(nodes));
-    let server = TestServer::start(Options { sim, ..Options::default() })?;
-    let own = [std::process::id()];
+/// A hub with one simulated cluster, in a process of its own.
+fn simulated(program: &str, runtime: &tokio::runtime::Runtime, pods: usize, nodes: usize) -> anyhow::Result<Cost> {
+    let directory = tempfile::tempdir()?;
+    let mut hub = Command::new(program)
+        .args(["up", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(directory.path())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut lines = BufReader::new(hub.stderr.take().unwrap()).lines().map_while(Result::ok);
+    anyhow::ensure!(lines.any(|line| line.contains("is ready at")), "{program} ended before it was ready");
+    std::thread::spawn(move || lines.for_each(drop));
+    let atoll = |words: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(words).env("KUBECONFIG", directory.path().join("kubeconfig")).output()
+    };
+    anyhow::ensure!(atoll(&["sim", "create", "bench", "--nodes", &nodes.to_string()])?.status.success(), "no cluster");
+    let kubeconfig = directory.path().join("bench");
+    std::fs::write(&kubeconfig, atoll(&["instance", "kubeconfig", "bench"])?.stdout)?;
+    let own = [hub.id()];
     let before = measure(&own);
-    let api = runtime.block_on(remote("simulated", &server.kubeconfig()))?;
+    let api = runtime.block_on(remote("simulated", &kubeconfig))?;
     let start = Instant::now();
     runtime.block_on(fill(&api, pods));
     let seconds = start.elapsed().as_secs_f64();
+    std::thread::sleep(SETTLE);
     let after = measure(&own);
+    Command::new(program).args(["down", "--data-dir"]).arg(directory.path()).output()?;
+    hub.wait()?;
     let memory = after.0.saturating_sub(before.0);
     Ok(Cost { seconds, processor: after.1 - before.1, memory, total: after.0 })
 }
 
 fn show(name: &str, pods: usize, cost: &Cost) {
     println!(
-        "{name}: {pods} pods run after {:.2} s ({:.0} per second), {:.2} s of processor time, {:.1} MiB in all, {:.1} MiB more ({:.1} KiB for each pod)",
+        "{name}: {pods} pods available after {:.2} s ({:.0} per second), {:.2} s of processor time, {:.1} MiB in all, {:.1} MiB more ({:.1} KiB for each pod)",
         cost.seconds,
         pods as f64 / cost.seconds,
         cost.processor,
@@ -91,28 +113,29 @@ fn show(name: &str, pods: usize, cost: &Cost) {
     );
 }
 
-/// Makes Deployments of a hundred pods and waits until all run.
+/// Makes Deployments of a hundred pods and waits until all are available.
 async fn fill(api: &Endpoint, pods: usize) {
-    let gvr = Gvr::new("", "v1", "pods");
-    // Only what counts is told: a server leaves watchers behind that do not keep up.
-    let running = "fieldSelector=status.phase%3DRunning";
-    let mut watch = api.watch(&gvr, Some("default"), running, "").await.unwrap();
-    for number in 0..pods.div_ceil(100) {
+    let gvr = Gvr::new("apps", "v1", "deployments");
+    let mut watch = api.watch(&gvr, Some("default"), "", "").await.unwrap();
+    let sizes: Vec<usize> = (0..pods.div_ceil(100)).map(|number| 100.min(pods - number * 100)).collect();
+    for (number, replicas) in sizes.iter().enumerate() {
         let name = format!("web-{number}");
         let labels = json!({"app": name});
         let object = json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": name},
-            "spec": {"replicas": 100.min(pods - number * 100), "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
                      "spec": {"containers": [{"name": "web", "image": "nginx", "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}]}}}});
-        api.create(&Gvr::new("apps", "v1", "deployments"), Some("default"), &object).await.unwrap();
+        api.create(&gvr, Some("default"), &object).await.unwrap();
     }
-    let mut seen = std::collections::HashSet::new();
-    while seen.len() < pods {
+    let mut done = std::collections::HashSet::new();
+    while done.len() < sizes.len() {
         match watch.next().await {
-            Some(Ok(WatchEvent::Added(pod) | WatchEvent::Modified(pod))) => {
-                seen.insert(pod["metadata"]["uid"].to_string());
+            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
+                if object["status"]["availableReplicas"] == object["spec"]["replicas"] {
+                    done.insert(object["metadata"]["name"].to_string());
+                }
             }
             Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => {
-                watch = api.watch(&gvr, Some("default"), running, "").await.unwrap();
+                watch = api.watch(&gvr, Some("default"), "", "").await.unwrap();
             }
             Some(Ok(_)) => {}
         }
