@@ -264,7 +264,7 @@ async fn all_members_are_asked_at_once_through_the_instance() {
     let path =
         |rest: &str| format!("/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy/api/v1/namespaces/default/{rest}");
     for (member, name) in [("m1", "both"), ("m2", "both"), ("m2", "one")] {
-        let map = support::config_map(name, json!({"in": member}));
+        let map = config_map(name, json!({"in": member}));
         world.member(member).create(&core("configmaps"), NS, &map).await.unwrap();
     }
     let list = world.instance.get_path(&path("configmaps")).await.unwrap();
