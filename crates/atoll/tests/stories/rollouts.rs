@@ -58,14 +58,16 @@ fn a_deployment_is_rolled_out_undone_paused_restarted_and_scaled() {
     hub.kubectl("rollout undo deployment/web --to-revision=2").ok();
     rolled_out(&hub, "deployment/web");
     assert_eq!(image(&hub, "deployment/web"), "nginx:2");
+    // The old ones take a moment to stop.
+    let images = "get pods -l app=web -o jsonpath={.items[*].spec.containers[0].image}";
+    hub.until(images, |text| text == "nginx:2 nginx:2 nginx:2");
 
     hub.kubectl("rollout pause deployment/web").ok();
     hub.kubectl("set image deployment/web nginx=nginx:3").ok();
     hub.until("get deployment web -o jsonpath={.status.observedGeneration}/{.metadata.generation}", |text| {
         text.split_once('/').is_some_and(|(seen, now)| seen == now)
     });
-    let images = hub.kubectl("get pods -l app=web -o jsonpath={.items[*].spec.containers[0].image}").ok();
-    assert_eq!(images, "nginx:2 nginx:2 nginx:2", "a paused rollout moves nothing");
+    assert_eq!(hub.kubectl(images).ok(), "nginx:2 nginx:2 nginx:2", "a paused rollout moves nothing");
     hub.kubectl("rollout resume deployment/web").ok();
     rolled_out(&hub, "deployment/web");
 
