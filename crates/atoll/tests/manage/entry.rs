@@ -26,8 +26,10 @@ async fn rest_and_grpc_answer_alike_on_the_port_of_the_hub_and_only_to_who_may_a
     assert_eq!(hub.frame(None, "/grpc.health.v1.Health/Check", &[]).await.0, 0, "health is for everybody");
 
     assert_eq!(hub.rest(admin, "POST", &list, Some(deployment())).await.0, 200);
-    let settled =
-        async || hub.rest(admin, "GET", &list, None).await.1["items"][0]["status"]["state"] != "WORKLOAD_STATE_WAITING";
+    let settled = async || {
+        let status = hub.rest(admin, "GET", &list, None).await.1["items"][0]["status"].take();
+        status["state"] == "WORKLOAD_STATE_RUNNING" && status["clusters"][0]["applied"] == true
+    };
     until(&hub, "the Deployment runs", settled).await;
     let (code, by_rest) = hub.rest(admin, "GET", &format!("{list}?pageSize=5"), None).await;
     assert_eq!(code, 200);
