@@ -3,30 +3,18 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import { parse } from 'yaml'
 import { FILE, generate } from '../generate.mjs'
-import { accessibilityFaults, launch, openPage } from './browser.mjs'
-import { ask, deployment, openHub, setPassword, until } from './hub.mjs'
+import { accessibilityFaults, openPage } from './browser.mjs'
+import { ask, deployment, setPassword, until } from './hub.mjs'
 import { request, serveProvider } from './provider.mjs'
+import { browser, hub, OF_HUB } from './stage.mjs'
 
 const ROOT = '/apis/atoll.io/v1alpha1'
 const DUO = '/instances/duo/apis'
 /** What makes an instance notice losses and act on them soon. */
 const QUICK = { failover: 'true', 'no-execute-taint-eviction': 'true', 'cluster-status-update-seconds': '1', 'cluster-failure-threshold-seconds': '2', 'eviction-interval-seconds': '1', 'graceful-eviction-timeout-seconds': '5' }
-
-let hub
-let browser
-
-before(async () => {
-  hub = await openHub()
-  browser = await launch()
-})
-
-after(async () => {
-  await browser?.close()
-  await hub?.close()
-})
 
 async function story(deed, options, as = hub) {
   const view = await openPage(browser, as, options)
@@ -166,7 +154,7 @@ it('an account is refused, is granted a role, and may then look but not touch', 
     await shot('forbidden')
   }, {}, bob)
   await story(async ({ page, go, shot }) => {
-    await go('/i/root/access')
+    await go(`${OF_HUB}/access`)
     await page.getByRole('button', { name: 'New grant' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Name', { exact: true }).fill('bob')
@@ -244,7 +232,7 @@ it('a certificate of the browser is a way in', async () => {
 
 it('look back at who did what, as it happens', () =>
   story(async ({ page, go, shot }) => {
-    await go('/i/root/activity?view=audit')
+    await go(`${OF_HUB}/activity?view=audit`)
     await page.getByRole('cell', { name: 'bob' }).first().waitFor()
     await page.getByPlaceholder('Filter by user, method, name').fill('watched-map')
     await page.getByText('Nothing was recorded').waitFor()

@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { accessibilityFaults, launch, openPage } from './browser.mjs'
-import { ask, deployment, openHub, until } from './hub.mjs'
+import { accessibilityFaults, openPage } from './browser.mjs'
+import { ask, deployment, until } from './hub.mjs'
+import { browser, hub, OF_HUB } from './stage.mjs'
 
 const DEPLOYMENTS = '/instances/fleet/apis/apps/v1/namespaces/default/deployments'
 const WEB = '/i/fleet/o/apps/v1/deployments/default/web'
@@ -33,27 +34,17 @@ const PAGES = [
   ['settings', '/settings', 'Appearance'],
   ['instance-settings', '/i/fleet/settings', 'Failover'],
   ['differences-plain', `${WEB}?tab=differences`, 'spec/replicas'],
-  ['hub-access', '/i/root/access', 'Local accounts'],
+  ['hub-access', `${OF_HUB}/access`, 'Local accounts'],
   ['usage', '/i/fleet/clusters/member2', 'Usage'],
-  ['root', '/i/root/r/core/v1/namespaces', 'kube-system'],
+  ['root', `${OF_HUB}/r/core/v1/namespaces`, 'kube-system'],
 ]
 
 /** Colours are the same everywhere: these have all of them. */
 const DARK = ['home', 'overview', 'clusters', 'clusters-grid', 'cluster', 'workloads', 'tree', 'yaml', 'logs-fleet', 'policy-new', 'virtual-nodes', 'activity', 'hub-access', 'differences-plain']
 
-let hub
-let browser
-
 before(async () => {
-  hub = await openHub()
-  browser = await launch()
   await ask(hub, DEPLOYMENTS, { method: 'POST', body: deployment('web', 6) })
   await until(async () => (await ask(hub, `${DEPLOYMENTS}/web`)).status?.readyReplicas === 6, 60_000)
-})
-
-after(async () => {
-  await browser?.close()
-  await hub?.close()
 })
 
 for (const dark of [false, true]) {

@@ -1,20 +1,16 @@
 // Whatever is stored stays text, and the content policy holds.
 
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
-import { launch, openPage } from './browser.mjs'
-import { ask, deployment, openHub, until } from './hub.mjs'
+import { before, it } from 'node:test'
+import { openPage } from './browser.mjs'
+import { ask, deployment, until } from './hub.mjs'
+import { browser, hub } from './stage.mjs'
 
 const CANARY = '<img src=x onerror="window.__struck=1"><script>window.__struck=1</script><svg onload=window.__struck=1>'
 const LINK = 'javascript:window.__struck=1'
 const CORE = '/instances/fleet/api/v1/namespaces/default'
 
-let hub
-let browser
-
 before(async () => {
-  hub = await openHub()
-  browser = await launch()
   await ask(hub, `${CORE}/configmaps`, {
     method: 'POST',
     body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'canary', namespace: 'default', annotations: { note: CANARY, link: LINK, 'atoll.io/decision': CANARY } }, data: { text: CANARY, escape: '\u001b]0;x\u0007\u202e' } },
@@ -26,11 +22,6 @@ before(async () => {
       involvedObject: { apiVersion: 'v1', kind: 'ConfigMap', name: 'canary', namespace: 'default' }, lastTimestamp: new Date().toISOString(),
     },
   })
-})
-
-after(async () => {
-  await browser?.close()
-  await hub?.close()
 })
 
 const struck = (page) => page.evaluate(() => window.__struck === 1)

@@ -1,25 +1,12 @@
 // Five hundred clusters and a hundred thousand rows, told by the test instead of a server.
 
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
-import { accessibilityFaults, launch, openPage } from './browser.mjs'
-import { openHub } from './hub.mjs'
+import { it } from 'node:test'
+import { accessibilityFaults, openPage } from './browser.mjs'
+import { browser, hub } from './stage.mjs'
 
 const REGIONS = ['eu-central-1', 'eu-west-1', 'us-east-1', 'us-west-2', 'ap-southeast-1', 'ap-northeast-1', 'sa-east-1', 'af-south-1', 'cn-north-1', 'me-central-1']
 const ROWS = 100_000
-
-let hub
-let browser
-
-before(async () => {
-  hub = await openHub()
-  browser = await launch()
-})
-
-after(async () => {
-  await browser?.close()
-  await hub?.close()
-})
 
 function cluster(number) {
   const sick = number % 41 === 7

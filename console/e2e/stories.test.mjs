@@ -1,25 +1,13 @@
 // What people come for, from sign-in to a shell.
 
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
-import { accessibilityFaults, launch, openPage } from './browser.mjs'
-import { ask, deployment, openHub, setPassword, until } from './hub.mjs'
+import { it } from 'node:test'
+import { accessibilityFaults, openPage } from './browser.mjs'
+import { ask, deployment, setPassword, until } from './hub.mjs'
+import { browser, hub } from './stage.mjs'
 
 const API = '/instances/fleet/apis'
 const DEPLOYMENTS = `${API}/apps/v1/namespaces/default/deployments`
-
-let hub
-let browser
-
-before(async () => {
-  hub = await openHub()
-  browser = await launch()
-})
-
-after(async () => {
-  await browser?.close()
-  await hub?.close()
-})
 
 async function story(deed, options) {
   const view = await openPage(browser, hub, options)

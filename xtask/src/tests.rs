@@ -93,10 +93,12 @@ pub fn run(programs: Vec<Program>) -> anyhow::Result<()> {
             (None, names) => once(&program, names)?,
         };
         let names = if outcome.failed.is_empty() { vec!["(all)".to_owned()] } else { outcome.failed };
-        let good = again.broken.is_none() && again.failed.is_empty();
-        let list = if good { &mut unsteady } else { &mut failed };
-        list.extend(names.into_iter().map(|test| format!("{}: {test}", program.name)));
-        passed += if good { again.passed } else { 0 };
+        for test in names {
+            let good = again.broken.is_none() && !again.failed.contains(&test);
+            let list = if good { &mut unsteady } else { &mut failed };
+            list.push(format!("{}: {test}", program.name));
+        }
+        passed += if again.broken.is_none() { again.passed } else { 0 };
     }
     println!(
         "── tests: {passed} passed, {} failed, {ignored} ignored in {} s",

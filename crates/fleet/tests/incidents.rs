@@ -282,8 +282,8 @@ async fn a_template_that_vanishes_with_its_namespace_takes_its_copies_and_others
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn not_knowing_for_a_while_does_not_reset_the_patience_with_an_unhealthy_application() {
+/// Two members of which one runs an application of two replicas, half of them well; `failover` says what to do then.
+async fn half_well(failover: Value) -> World {
     let mut world = World::new(2).await;
     world.run(|options| options.failover = true).await;
     for name in ["m1", "m2"] {
@@ -291,10 +291,16 @@ async fn not_knowing_for_a_while_does_not_reset_the_patience_with_an_unhealthy_a
     }
     let spec = json!({"propagateDeps": true,
         "placement": {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]},
-        "failover": {"application": {"decisionConditions": {"tolerationSeconds": 3}, "purgeMode": "Directly"}}});
+        "failover": {"application": failover}});
     world.instance.create(&policies(), NS, &policy("p", spec)).await.unwrap();
     world.instance.create(&deployments(), NS, &deployment("web", 2)).await.unwrap();
     world.report("m1", "web", 1).await;
+    world
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn not_knowing_for_a_while_does_not_reset_the_patience_with_an_unhealthy_application() {
+    let world = half_well(json!({"decisionConditions": {"tolerationSeconds": 3}, "purgeMode": "Directly"})).await;
     let health = async |wanted: &str| {
         let binding = world.instance.get(&bindings(), NS, "web-deployment").await.unwrap();
         let items = binding["status"]["aggregatedStatus"].as_array().cloned().unwrap_or_default();
@@ -314,17 +320,10 @@ async fn not_knowing_for_a_while_does_not_reset_the_patience_with_an_unhealthy_a
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_copy_stays_until_its_successor_is_well() {
-    let mut world = World::new(2).await;
-    world.run(|options| options.failover = true).await;
-    for name in ["m1", "m2"] {
-        world.join(name, json!({})).await;
-    }
-    let spec = json!({"propagateDeps": true,
-        "placement": {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]},
-        "failover": {"application": {"decisionConditions": {"tolerationSeconds": 5}, "purgeMode": "Gracefully", "gracePeriodSeconds": 600}}});
-    world.instance.create(&policies(), NS, &policy("p", spec)).await.unwrap();
-    world.instance.create(&deployments(), NS, &deployment("web", 2)).await.unwrap();
-    world.report("m1", "web", 1).await;
+    let world = half_well(
+        json!({"decisionConditions": {"tolerationSeconds": 5}, "purgeMode": "Gracefully", "gracePeriodSeconds": 600}),
+    )
+    .await;
     world.in_member("m2", &deployments(), "web", |_| true).await;
     assert!(world.member("m1").get_opt(&deployments(), NS, "web").await.unwrap().is_some(), "nothing else serves yet");
     world.report("m2", "web", 2).await;

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use atoll_apiserver::Identity;
 use atoll_meta::{Status, time};
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
@@ -24,10 +26,13 @@ const REMEMBERED: usize = 2000;
 /// No more of the file than this is read when it is opened.
 const READ_BACK: u64 = 1 << 20;
 
+/// A line of JSON, shared by all who read it.
+pub type Line = Arc<str>;
+
 /// Takes lines and hands them on: to the log, to a file, and to whoever listens.
 pub struct Audit {
-    lines: broadcast::Sender<Value>,
-    recent: Mutex<VecDeque<Value>>,
+    lines: broadcast::Sender<Line>,
+    recent: Mutex<VecDeque<Line>>,
     file: Mutex<Option<Record>>,
 }
 
@@ -66,12 +71,12 @@ impl Default for Audit {
 
 impl Audit {
     /// Lines as they are written.
-    pub fn subscribe(&self) -> broadcast::Receiver<Value> {
+    pub fn subscribe(&self) -> broadcast::Receiver<Line> {
         self.lines.subscribe()
     }
 
     /// The latest lines, and those that are written from now on.
-    pub fn lately(&self) -> (VecDeque<Value>, broadcast::Receiver<Value>) {
+    pub fn lately(&self) -> (VecDeque<Line>, broadcast::Receiver<Line>) {
         let recent = self.recent.lock();
         (recent.clone(), self.lines.subscribe())
     }
@@ -102,9 +107,10 @@ impl Audit {
         if let Some(status) = failure {
             line["code"] = status.code.into();
         }
+        let line: Line = line.to_string().into();
         tracing::info!(target: "atoll::audit", "{line}");
         if let Some(record) = &mut *self.file.lock()
-            && let Err(error) = record.add(&line.to_string())
+            && let Err(error) = record.add(&line)
         {
             tracing::error!(%error, "an audit line is not in the file: {line}");
         }
@@ -119,15 +125,15 @@ impl Audit {
 }
 
 /// The last lines of a file; the first one may be cut off and is left out then.
-fn read_back(path: &Path) -> io::Result<VecDeque<Value>> {
+fn read_back(path: &Path) -> io::Result<VecDeque<Line>> {
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
     file.seek(SeekFrom::Start(size.saturating_sub(READ_BACK)))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    let mut lines: VecDeque<Value> =
-        text.lines().rev().filter_map(|line| serde_json::from_str(line).ok()).take(REMEMBERED).collect();
+    let whole = |line: &&str| serde_json::from_str::<IgnoredAny>(line).is_ok();
+    let mut lines: VecDeque<Line> = text.lines().rev().filter(whole).take(REMEMBERED).map(Into::into).collect();
     lines.make_contiguous().reverse();
     Ok(lines)
 }
@@ -145,6 +151,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    fn read(line: &str) -> Value {
+        serde_json::from_str(line).unwrap()
+    }
+
     #[test]
     fn the_latest_lines_are_known_after_a_restart() {
         let path = std::env::temp_dir().join(format!("audit-{}.jsonl", uuid::Uuid::new_v4()));
@@ -157,9 +167,9 @@ mod tests {
         let second = Audit::default();
         second.keep(&path).unwrap();
         let (past, mut coming) = second.lately();
-        assert_eq!(past.iter().map(|line| line["name"].as_str().unwrap()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(past.iter().map(|line| read(line)["name"].clone()).collect::<Vec<_>>(), ["a", "b"]);
         second.record(&who, "Core.CreateSecret", &json!({"name": "c"}), None, Timestamp::UNIX_EPOCH);
-        assert_eq!(coming.try_recv().unwrap()["name"], "c");
+        assert_eq!(read(&coming.try_recv().unwrap())["name"], "c");
         assert_eq!(second.lately().0.len(), 3);
         std::fs::remove_file(&path).unwrap();
     }
@@ -173,10 +183,10 @@ mod tests {
         audit.record(&who, "Core.GetSecret", &input, None, Timestamp::UNIX_EPOCH);
         assert!(lines.try_recv().is_err());
         audit.record(&who, "Core.CreateSecret", &input, None, Timestamp::UNIX_EPOCH);
-        let line = lines.try_recv().unwrap();
+        let line = read(&lines.try_recv().unwrap());
         assert_eq!((&line["user"], &line["outcome"], &line["name"]), (&json!("ann"), &json!("done"), &json!("s")));
         assert!(!line.to_string().contains("canary"));
         audit.record(&who, "Core.GetSecret", &input, Some(&Status::unauthorized()), Timestamp::UNIX_EPOCH);
-        assert_eq!(lines.try_recv().unwrap()["outcome"], "refused");
+        assert_eq!(read(&lines.try_recv().unwrap())["outcome"], "refused");
     }
 }

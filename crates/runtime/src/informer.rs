@@ -38,6 +38,11 @@ impl Change {
             Self::Added(item) | Self::Updated(_, item) | Self::Deleted(item) => item,
         }
     }
+
+    /// Whether what is wanted is as before: only the state, or metadata, was written.
+    pub fn keeps_generation(&self) -> bool {
+        matches!(self, Self::Updated(old, new) if old.object.head.generation == new.object.head.generation)
+    }
 }
 
 /// A running follower. Dropping it stops it.

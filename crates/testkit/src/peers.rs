@@ -3,7 +3,9 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, ExitStatus, Output};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// Set to make the absence of a program a failure instead of a skipped test.
 const REQUIRED: &str = "ATOLL_REQUIRE_PEERS";
@@ -89,6 +91,21 @@ pub fn run(command: &mut Command) -> Ran {
         stdout: String::from_utf8_lossy(&stdout).into_owned(),
         stderr: String::from_utf8_lossy(&stderr).into_owned(),
     }
+}
+
+/// How a process ends by itself; one that does not in time is killed, and that is a failure.
+#[track_caller]
+pub fn ended(process: &mut Child, patience: Duration) -> ExitStatus {
+    let number = process.id().to_string();
+    let (tell, told) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| tell.send(process.wait()));
+        let late = told.recv_timeout(patience).map_err(|_| {
+            run(Command::new("kill").args(["-KILL", &number]));
+            format!("process {number} does not end within {patience:?}")
+        });
+        late.unwrap_or_else(|why| panic!("{why}")).expect("a child can be waited for")
+    })
 }
 
 /// Keeps a part of a document equal to what tests know: fails when it is out of date, and writes it

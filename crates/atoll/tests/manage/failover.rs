@@ -1,5 +1,6 @@
 //! Another process leads when the leader is killed.
 
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
@@ -19,20 +20,18 @@ impl Etcd {
         let directory = tempfile::tempdir().unwrap();
         let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (url, peers) = (format!("http://127.0.0.1:{}", free()), format!("http://127.0.0.1:{}", free()));
-        let process = Command::new(program)
-            .args(["--unsafe-no-fsync", "--log-level=error", "--data-dir"])
+        let mut process = Command::new(program)
+            .args(["--unsafe-no-fsync", "--log-level=info", "--data-dir"])
             .arg(directory.path())
             .args(["--listen-client-urls", &url, "--advertise-client-urls", &url, "--listen-peer-urls", &peers])
             .args(["--initial-advertise-peer-urls", &peers, "--initial-cluster", &format!("default={peers}")])
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        for _ in 0..400 {
-            if std::net::TcpStream::connect(url.trim_start_matches("http://")).is_ok() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains("ready to serve client requests")), "etcd ended");
+        // Somebody has to read on, or the process would wait for it.
+        std::thread::spawn(move || lines.for_each(drop));
         Some(Self { process, url, _directory: directory })
     }
 }

@@ -1,12 +1,13 @@
 //! The end of the process.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use atoll_testkit::peers;
 use http_body_util::BodyExt as _;
 
 use crate::hub::{Hub, MAPS, map};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_signal_ends_watches_cleanly_and_the_process_without_loss() {
     for signal in ["-TERM", "-INT"] {
         let directory = tempfile::tempdir().unwrap();
@@ -23,14 +24,7 @@ async fn a_signal_ends_watches_cleanly_and_the_process_without_loss() {
         hub.signal(signal);
         // A connection that is cut would be an error, not an end.
         events.collect().await.unwrap();
-        let since = Instant::now();
-        let status = loop {
-            if let Some(status) = hub.process.try_wait().unwrap() {
-                break status;
-            }
-            assert!(since.elapsed() < Duration::from_secs(60), "the hub does not end");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        };
+        let status = tokio::task::block_in_place(|| peers::ended(&mut hub.process, Duration::from_secs(60)));
         assert_eq!(status.code(), Some(0), "{signal}");
         let again = Hub::start(directory.path(), "--metrics-listen off --health-listen off");
         assert!(again.maps().await.contains(&"last".to_owned()), "{signal}");

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use bytes::Bytes;
 use http::Request;
@@ -20,6 +20,8 @@ pub struct Hub {
     pub address: String,
     pub token: String,
     ca: String,
+    /// What it says from now on.
+    pub said: mpsc::Receiver<String>,
 }
 
 /// `atoll` with arguments split at spaces.
@@ -39,7 +41,11 @@ impl Hub {
     pub fn start_limited(directory: &Path, kilobytes: usize) -> Self {
         let mut shell = Command::new("bash");
         shell.arg("-c").arg(format!("trap '' XFSZ; ulimit -S -f {kilobytes}; exec \"$0\" \"$@\""));
-        shell.arg(env!("CARGO_BIN_EXE_atoll")).arg("serve").env_remove("KUBECONFIG").env("ATOLL_LOG", "off");
+        shell
+            .arg(env!("CARGO_BIN_EXE_atoll"))
+            .arg("serve")
+            .env_remove("KUBECONFIG")
+            .env("ATOLL_LOG", "atoll_store=warn");
         Self::of(shell, directory, "--metrics-listen off --health-listen off")
     }
 
@@ -53,12 +59,13 @@ impl Hub {
             said.push(lines.next().unwrap_or_else(|| panic!("it ended before it was ready: {said:?}")));
         }
         // Somebody has to read on, or the process would wait for it.
-        std::thread::spawn(move || lines.for_each(drop));
+        let (tell, said) = mpsc::channel();
+        std::thread::spawn(move || lines.for_each(|line| drop(tell.send(line))));
         let config = atoll_pki::Kubeconfig::read(&directory.join("kubeconfig")).unwrap();
         let access = config.access(Some("root")).unwrap();
         let atoll_pki::Auth::Token(token) = access.auth else { panic!("the administrator has a token") };
         let address = access.server.trim_start_matches("https://").to_owned();
-        Self { process, address, token, ca: access.ca_pem.unwrap() }
+        Self { process, address, token, ca: access.ca_pem.unwrap(), said }
     }
 
     /// Lets it write files of any length from now on.

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use atoll_testkit::peers::{self, Ran};
@@ -132,38 +133,46 @@ impl Hub {
 
     /// Starts kubectl, which goes on until dropped.
     pub fn follow(&self, words: &str) -> Follow {
-        let mut command = self.command("member1");
+        self.follow_in("member1", words)
+    }
+
+    fn follow_in(&self, context: &str, words: &str) -> Follow {
+        let mut command = self.command(context);
         command.args(words.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = command.spawn().unwrap();
-        let output = BufReader::new(process.stdout.take().unwrap());
+        let output = process.stdout.take().map(BufReader::new);
         Follow { process, output }
     }
 
     /// Asks again until it fails with these words.
     #[track_caller]
     pub fn until_fails(&self, words: &str, told: &str) {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let ran = self.kubectl(words);
-            if ran.code != 0 && ran.stderr.contains(told) {
-                return;
-            }
-            assert!(Instant::now() < end, "{words}: never as expected, but {ran:?}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        self.until_ran(words, |ran| ran.code != 0 && ran.stderr.contains(told));
     }
 
-    /// Asks again until the answer fits; what kubectl says changes only by what happens in the cluster.
+    /// Asks again until the answer fits.
     #[track_caller]
     pub fn until(&self, words: &str, fits: impl Fn(&str) -> bool) -> String {
+        self.until_ran(words, |ran| ran.code == 0 && fits(&ran.stdout)).stdout
+    }
+
+    /// Asks whenever something changes in the hub or a member. A fault of a member is no change, so that it is asked
+    /// every second, too.
+    #[track_caller]
+    fn until_ran(&self, words: &str, fits: impl Fn(&Ran) -> bool) -> Ran {
+        let mut changes = self.follow_in("root", "get --raw /manage/v1alpha1/watch");
+        let lines = changes.output.take().unwrap().lines().map_while(Result::ok);
+        let (tell, told) = mpsc::channel();
+        std::thread::spawn(move || lines.for_each(|_| _ = tell.send(())));
         let end = Instant::now() + PATIENCE;
         loop {
             let ran = self.kubectl(words);
-            if ran.code == 0 && fits(&ran.stdout) {
-                return ran.stdout;
+            if fits(&ran) {
+                return ran;
             }
             assert!(Instant::now() < end, "{words}: never as expected, but {ran:?}");
-            std::thread::sleep(Duration::from_millis(100));
+            let _ = told.recv_timeout(Duration::from_secs(1));
+            told.try_iter().for_each(drop);
         }
     }
 }
@@ -178,21 +187,21 @@ impl Drop for Hub {
 /// A program that goes on, and what it prints.
 pub struct Follow {
     process: Child,
-    output: BufReader<ChildStdout>,
+    output: Option<BufReader<ChildStdout>>,
 }
 
 impl Follow {
     /// The next line it prints.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
+        self.output.as_mut().unwrap().read_line(&mut line).unwrap();
         line
     }
 
     /// All it prints until it ends by itself.
     pub fn rest(mut self) -> String {
         let mut text = String::new();
-        self.output.read_to_string(&mut text).unwrap();
+        self.output.as_mut().unwrap().read_to_string(&mut text).unwrap();
         assert!(self.process.wait().unwrap().success());
         text
     }

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use atoll_testkit::peers;
 
@@ -10,17 +10,7 @@ use crate::hub::{atoll, start};
 
 #[track_caller]
 fn ends(mut process: Child) -> i32 {
-    let end = Instant::now() + Duration::from_secs(30);
-    loop {
-        if let Some(status) = process.try_wait().unwrap() {
-            return status.code().unwrap_or(-1);
-        }
-        if Instant::now() > end {
-            let _ = process.kill();
-            panic!("the hub does not end");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    peers::ended(&mut process, Duration::from_secs(30)).code().unwrap_or(-1)
 }
 
 /// One line that says what is wrong, and nothing else.

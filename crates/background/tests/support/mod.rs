@@ -47,7 +47,7 @@ impl Bench {
         atoll_meta::time::format(self.hub.now().checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap())
     }
 
-    /// Lets time pass.
+    /// Lets time pass: the clock is paused, and moves only when nobody has anything to do.
     pub async fn pass(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         self.idle().await;
@@ -60,7 +60,7 @@ impl Bench {
 
     /// Waits until nothing is to be done, now or later.
     pub async fn settled(&self) {
-        self.until("nothing to do", async || self.background.waiting() == 0).await;
+        self.background.rest().await;
     }
 
     /// Waits, for at most a minute of the test's time.

@@ -10,6 +10,7 @@ use http::Response;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
+use crate::audit::Line;
 use crate::context::Ctx;
 
 /// Where it is asked for.
@@ -36,7 +37,7 @@ pub async fn answer(ctx: Ctx, query: Option<&str>) -> Result<Response<Body>, Sta
     Ok(response(200, "application/json", Body::stream(lines)))
 }
 
-async fn next(past: &mut VecDeque<Value>, coming: &mut broadcast::Receiver<Value>) -> Option<Value> {
+async fn next(past: &mut VecDeque<Line>, coming: &mut broadcast::Receiver<Line>) -> Option<Line> {
     loop {
         if let Some(line) = past.pop_front() {
             return Some(line);

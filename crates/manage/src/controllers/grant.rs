@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_meta::Status;
-use atoll_runtime::{Change, Informer, Queue, Selection, work};
 use tokio_util::sync::CancellationToken;
 
+use super::whole;
 use crate::access::grants::{self, Known};
 use crate::access::objects::{ACCESS_ROLE, GRANT, WORKSPACE};
 use crate::context::Core;
@@ -14,32 +14,13 @@ use crate::kinds::INSTANCE;
 
 /// How often everything is compared when nothing says that it changed.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// Changes come in groups.
-const GATHER: Duration = Duration::from_millis(50);
 
 /// Keeps roles and bindings of all instances until `stop`.
 pub async fn run(core: Arc<Core>, stop: CancellationToken) {
-    let queue: Queue<()> = Queue::default();
-    let root = core.own_endpoint("root");
-    let informers: Vec<Informer> = [&GRANT, &ACCESS_ROLE, &WORKSPACE, &INSTANCE]
-        .iter()
-        .map(|kind| {
-            let queue = queue.clone();
-            Informer::start(root.clone(), kind.gvr(), Selection::default(), move |_: Change| {
-                queue.add_after((), GATHER)
-            })
-        })
-        .collect();
-    queue.add(());
-    work(queue, 1, stop, move |()| {
-        let core = core.clone();
-        async move { reconcile(&core).await }
-    })
-    .await;
-    drop(informers);
+    whole::run(&core, &[&GRANT, &ACCESS_ROLE, &WORKSPACE, &INSTANCE], |_| true, stop, reconcile).await;
 }
 
-async fn reconcile(core: &Core) -> Result<Option<Duration>, Status> {
+async fn reconcile(core: Arc<Core>) -> Result<Option<Duration>, Status> {
     let root = core.own_endpoint("root");
     let known = Known {
         grants: root.list(&GRANT.gvr(), None, "").await?.items,

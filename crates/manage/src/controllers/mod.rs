@@ -8,6 +8,7 @@ mod import;
 mod pedia;
 mod registry;
 mod statistics;
+mod whole;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -30,7 +30,7 @@ pub async fn run(core: Arc<Core>, stop: CancellationToken) {
     let keys = queue.clone();
     let clusters = Informer::start(root.clone(), CLUSTER.gvr(), Selection::default(), move |change: Change| {
         // Our own writes of the status are no reason to look again.
-        if !matches!(&change, Change::Updated(old, new) if old.object.head.generation == new.object.head.generation) {
+        if !change.keeps_generation() {
             keys.add(change.item().object.head.name.to_string());
         }
     });

@@ -6,44 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_meta::Status;
-use atoll_runtime::{Change, Informer, Queue, Selection, work};
+use atoll_runtime::Change;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::whole;
 use crate::access::objects::{REGISTERED, WORKSPACE};
 use crate::context::Core;
 use crate::kinds::INSTANCE;
 
-/// Changes come in groups.
-const GATHER: Duration = Duration::from_millis(50);
-
 /// Keeps the register until `stop`.
 pub async fn run(core: Arc<Core>, stop: CancellationToken) {
-    let queue: Queue<()> = Queue::default();
-    let root = core.own_endpoint("root");
-    let informers: Vec<Informer> = [&INSTANCE, &WORKSPACE, &REGISTERED]
-        .iter()
-        .map(|kind| {
-            let queue = queue.clone();
-            Informer::start(root.clone(), kind.gvr(), Selection::default(), move |change: Change| {
-                // What is only counted or stated of an instance does not change the register.
-                let same = matches!(&change, Change::Updated(old, new) if old.object.head.generation == new.object.head.generation);
-                if !same {
-                    queue.add_after((), GATHER);
-                }
-            })
-        })
-        .collect();
-    queue.add(());
-    work(queue, 1, stop, move |()| {
-        let core = core.clone();
-        async move { reconcile(&core).await }
-    })
-    .await;
-    drop(informers);
+    // What is only counted or stated of an instance does not change the register.
+    let matter = |change: &Change| !change.keeps_generation();
+    whole::run(&core, &[&INSTANCE, &WORKSPACE, &REGISTERED], matter, stop, reconcile).await;
 }
 
-async fn reconcile(core: &Core) -> Result<Option<Duration>, Status> {
+async fn reconcile(core: Arc<Core>) -> Result<Option<Duration>, Status> {
     let root = core.own_endpoint("root");
     let instances = root.list(&INSTANCE.gvr(), None, "").await?.items;
     let workspaces = root.list(&WORKSPACE.gvr(), None, "").await?.items;

@@ -1,6 +1,8 @@
 //! A hub with an instance, a member and the management plane, all in one process.
 #![allow(clippy::unwrap_used, dead_code)]
 
+pub mod issuer;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -53,6 +53,17 @@ async fn manage_as(stage: &Stage, computing: Endpoint, image: &str, stop: &Cance
     Manager::start(options, stop.child_token()).await
 }
 
+/// A binding of a worker that lends one node, whose syncer is asked for and not there yet.
+async fn bound() -> (Stage, Manager) {
+    let stage = Stage::open().await;
+    let manager = manage(&stage).await;
+    make_node(&stage.w1, "n1", "4", "8Gi").await;
+    make_policy(&stage.w1, "p1", "w1", json!({})).await;
+    stage.bind("w1", json!({})).await;
+    until_there(&stage.compute, &deployments(), Some(SYSTEM), SYNCER).await;
+    (stage, manager)
+}
+
 /// The way of a ServiceAccount into the computing cluster.
 pub fn way_of(stage: &Stage, account: &str) -> Endpoint {
     let groups = ["system:serviceaccounts", "system:serviceaccounts:kubeocean-system", "system:authenticated"];
@@ -120,12 +131,7 @@ async fn until_phase(stage: &Stage, phase: &str, reason: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_binding_may_have_deployments_of_its_own_with_no_more_rights_than_they_need() {
-    let stage = Stage::open().await;
-    let _manager = manage(&stage).await;
-    make_node(&stage.w1, "n1", "4", "8Gi").await;
-    make_policy(&stage.w1, "p1", "w1", json!({})).await;
-    stage.bind("w1", json!({})).await;
-    until_there(&stage.compute, &deployments(), Some(SYSTEM), SYNCER).await;
+    let (stage, _manager) = bound().await;
     until_phase(&stage, "Pending", "SyncerNotReady").await;
     let stop = stage.stop.child_token();
     let (first, way) = syncer(&stage, &stop).await;
@@ -174,12 +180,7 @@ async fn a_binding_may_have_deployments_of_its_own_with_no_more_rights_than_they
 
 #[tokio::test(start_paused = true)]
 async fn virtual_nodes_announce_a_proxier_that_is_ready_and_follow_when_it_goes() {
-    let stage = Stage::open().await;
-    let _manager = manage(&stage).await;
-    make_node(&stage.w1, "n1", "4", "8Gi").await;
-    make_policy(&stage.w1, "p1", "w1", json!({})).await;
-    stage.bind("w1", json!({})).await;
-    until_there(&stage.compute, &deployments(), Some(SYSTEM), SYNCER).await;
+    let (stage, _manager) = bound().await;
     let _syncer = syncer(&stage, &stage.stop.child_token()).await;
     until_phase(&stage, "Ready", "ValidationPassed").await;
     // Nobody answers yet: pods run, and calls are not sent to the leased node itself.
