@@ -71,7 +71,7 @@ impl Endpoint {
     /// Over HTTPS. A request is sent once: whoever asked decides what a refusal means, and when to try again.
     pub fn remote(name: &str, mut config: kube::Config, agent: &str) -> Result<Self, Status> {
         config.default_retry = false;
-        let client = kube::Client::try_from(config).map_err(|error| Status::unavailable(error.to_string()))?;
+        let client = crate::client::client(config).map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(Self::new(name, Arc::new(RemoteTransport::new(client)), agent))
     }
 

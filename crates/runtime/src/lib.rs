@@ -7,6 +7,7 @@
 //! Start at [`Endpoint`] (one Kubernetes API, wherever it runs) and [`Informer`].
 
 mod cache;
+mod client;
 mod endpoint;
 mod informer;
 mod leader;
