@@ -23,12 +23,27 @@ function precompressed(): Plugin {
   }
 }
 
+/** Styles come after what is seen first, which then need not wait for them. */
+function stylesLast(): Plugin {
+  return {
+    name: 'styles-last',
+    apply: 'build',
+    transformIndexHtml: {
+      order: 'post',
+      handler(html) {
+        const styles = html.match(/<link rel="stylesheet"[^>]*>/g) ?? []
+        return styles.reduce((page, link) => page.replace(link, ''), html).replace('</body>', `${styles.join('')}</body>`)
+      },
+    },
+  }
+}
+
 const hub = process.env.ATOLL_URL ?? 'https://127.0.0.1:7443'
 const through = { target: hub, secure: false, changeOrigin: false, ws: true }
 
 export default defineConfig({
   base: '/console/',
-  plugins: [react(), precompressed()],
+  plugins: [react(), stylesLast(), precompressed()],
   build: { target: 'es2022', modulePreload: { polyfill: false }, assetsInlineLimit: 0, reportCompressedSize: false },
   server: { proxy: { '/api': through, '/apis': through, '/instances': through, '/version': through, '/readyz': through, '/management': through } },
   test: { include: ['src/**/*.test.ts'], environment: 'node' },

@@ -80,19 +80,31 @@ it('the same pages speak Chinese', async () => {
 })
 
 it('the first page is small and soon there', async () => {
+  const paints = []
+  for (let turn = 0; turn < 5; turn += 1) {
+    // A context of its own has neither a connection nor a file yet.
+    const view = await openPage(browser, hub)
+    const files = []
+    view.page.on('response', (response) => response.url().includes('/console/') && files.push(response))
+    await view.go('/')
+    await view.page.getByRole('heading', { name: 'Instances' }).waitFor()
+    paints.push(await view.page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime))
+    const sizes = await Promise.all(files.map((file) => file.request().sizes()))
+    const bytes = sizes.reduce((sum, size) => sum + size.responseBodySize, 0)
+    assert.ok(bytes > 0 && bytes < 500_000, `${bytes} bytes`)
+    if (turn === 0) console.log(`first page: ${(bytes / 1000).toFixed(0)} kB`)
+    await view.close()
+  }
+  const [fastest, , middle, , slowest] = paints.toSorted((a, b) => a - b)
+  assert.ok(fastest > 0, 'something was painted')
+  console.log(`first paint: ${middle.toFixed(0)} ms in the middle of five, ${fastest.toFixed(0)} to ${slowest.toFixed(0)}`)
+})
+
+it('what is seen first waits for no other file', async () => {
   const view = await openPage(browser, hub)
-  let bytes = 0
-  view.page.on('response', async (response) => {
-    if (!response.url().includes('/console/')) return
-    const sizes = await response.request().sizes()
-    bytes += sizes.responseBodySize
-  })
-  await view.go('/')
-  await view.page.getByRole('heading', { name: 'Instances' }).waitFor()
-  const paint = await view.page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime)
-  assert.ok(paint > 0, 'something was painted')
-  console.log(`first page: ${(bytes / 1000).toFixed(0)} kB, first paint after ${paint?.toFixed(0)} ms`)
-  assert.ok(bytes > 0 && bytes < 500_000, `${bytes} bytes`)
+  await view.page.route(/\/console\/assets\//, () => new Promise(() => {}))
+  await view.page.goto(`${hub.url}/console/`, { waitUntil: 'commit' })
+  await view.page.waitForFunction(() => performance.getEntriesByName('first-contentful-paint').length === 1)
   await view.close()
 })
 

@@ -13,6 +13,7 @@ import { clusterLink } from '../model/links'
 import { bytes, cores } from '../model/quantity'
 import { useHere } from '../place'
 import { Age, AsOf, Button, Cut, Empty, Failure, HealthPill, Labels, Meter, Segments } from '../ui/parts'
+import { NameLink } from '../ui/name-link'
 import { Table, type TableColumn } from '../ui/table'
 import { HeatGrid } from './heat-grid'
 import { JoinDialog } from './join'
@@ -183,7 +184,7 @@ function ClusterTable({ clusters, loading }: { clusters: KObject[]; loading: boo
       by: (row) => percent(clusterUsage(row, id)),
     })
     return [
-      { id: 'name', title: t('name'), width: 'minmax(180px, 2fr)', by: (row) => row.metadata.name, cell: (row) => <Link className="name" href={clusterLink(place.instance, row.metadata.name)} title={row.metadata.name}>{row.metadata.name}</Link> },
+      { id: 'name', title: t('name'), width: 'minmax(180px, 2fr)', by: (row) => row.metadata.name, cell: (row) => <NameLink href={clusterLink(place.instance, row.metadata.name)} name={row.metadata.name} /> },
       { id: 'status', title: t('status'), width: '130px', by: (row) => clusterHealth(row).word, cell: (row) => <HealthPill health={clusterHealth(row)} plain /> },
       { id: 'version', title: t('version'), width: 'minmax(110px, 1fr)', by: (row) => row.status?.kubernetesVersion ?? '', cell: (row) => row.status?.kubernetesVersion ?? '—' },
       { id: 'mode', title: t('mode'), width: '80px', by: (row) => row.spec?.syncMode ?? '', cell: (row) => row.spec?.syncMode },

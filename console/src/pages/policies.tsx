@@ -13,6 +13,7 @@ import { instanceLink, objectLink } from '../model/links'
 import { claimedBy, overriddenBy, placementText, selectorText } from '../model/policy'
 import { useHere } from '../place'
 import { Age, AsOf, Empty, Failure, Segments } from '../ui/parts'
+import { NameLink } from '../ui/name-link'
 import { Table, type TableColumn } from '../ui/table'
 
 type Kind = 'propagation' | 'override'
@@ -94,11 +95,7 @@ function useColumns(kind: Kind): TableColumn<Row>[] {
     const columns: TableColumn<Row>[] = [
       {
         id: 'name', title: t('name'), width: 'minmax(180px, 1.6fr)', by: ({ policy }) => policy.metadata.name,
-        cell: ({ policy, resource }) => (
-          <Link className="name" href={objectLink(place, resource, policy.metadata.namespace, policy.metadata.name, { tab: 'yaml' })} title={policy.metadata.name}>
-            {policy.metadata.name}
-          </Link>
-        ),
+        cell: ({ policy, resource }) => <NameLink href={objectLink(place, resource, policy.metadata.namespace, policy.metadata.name, { tab: 'yaml' })} name={policy.metadata.name} />,
       },
       { id: 'namespace', title: t('namespace'), width: 'minmax(100px, 0.8fr)', by: ({ policy }) => policy.metadata.namespace ?? '', cell: ({ policy }) => policy.metadata.namespace ?? <span className="tag">{t('policy.everywhere')}</span> },
       { id: 'selects', title: t('policy.selects'), width: 'minmax(180px, 1.6fr)', cell: ({ policy }) => <Joined parts={(policy.spec?.resourceSelectors ?? []).map(selectorText)} /> },

@@ -2,7 +2,7 @@
 
 import { GitFork, Search } from 'lucide-react'
 import { useMemo } from 'react'
-import { Link, useSearchParams } from 'wouter'
+import { useSearchParams } from 'wouter'
 import { useList } from '../api/hooks'
 import { BINDINGS, CLUSTER_BINDINGS } from '../api/paths'
 import type { KObject } from '../api/types'
@@ -12,6 +12,7 @@ import { objectLink } from '../model/links'
 import { resourceOf } from '../model/reference'
 import { useHere } from '../place'
 import { Age, AsOf, Button, Empty, Failure, HealthPill } from '../ui/parts'
+import { NameLink } from '../ui/name-link'
 import { Table, type TableColumn } from '../ui/table'
 
 export default function Propagation() {
@@ -101,11 +102,7 @@ function useColumns(): TableColumn<KObject>[] {
     return [
       {
         id: 'name', title: t('tree.template'), width: 'minmax(200px, 2fr)', by: (row) => reference(row).name,
-        cell: (row) => (
-          <Link className="name" href={objectLink(place, resourceOf(reference(row)), reference(row).namespace, reference(row).name, { tab: 'tree' })} title={reference(row).name}>
-            {reference(row).name}
-          </Link>
-        ),
+        cell: (row) => <NameLink href={objectLink(place, resourceOf(reference(row)), reference(row).namespace, reference(row).name, { tab: 'tree' })} name={reference(row).name} />,
       },
       { id: 'kind', title: t('kind'), width: '130px', by: (row) => reference(row).kind, cell: (row) => reference(row).kind },
       { id: 'namespace', title: t('namespace'), width: 'minmax(110px, 1fr)', by: (row) => row.metadata.namespace ?? '', cell: (row) => row.metadata.namespace ?? '—' },

@@ -17,6 +17,7 @@ import { isAge, matches, trackOf, wordsOf } from '../model/rows'
 import { SECTIONS, sectionOf } from '../model/sections'
 import { useHere } from '../place'
 import { Age, AsOf, Button, Empty, Failure, Pill } from '../ui/parts'
+import { NameLink } from '../ui/name-link'
 import { Table, type TableColumn } from '../ui/table'
 import { CreateDialog } from './create'
 
@@ -171,11 +172,7 @@ function columnOf(column: Column, index: number, entries: Entry[], place: Place,
         const { name, namespace } = row.object.metadata
         const member = clusterOf(row)
         const where = member && member !== place.instance ? { ...place, member: member.split('/').pop() } : place
-        return (
-          <Link className="name" href={objectLink(where, resource, namespace, name)} title={name}>
-            {name}
-          </Link>
-        )
+        return <NameLink href={objectLink(where, resource, namespace, name)} name={name} />
       },
     }
   }
