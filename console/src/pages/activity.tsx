@@ -19,7 +19,7 @@ export default function Activity() {
   const mayAudit = useMay({ instance: 'root' }, AUDITS)
   const view = query.get('view') === 'audit' && mayAudit !== false ? 'audit' : 'events'
   return (
-    <div className="page">
+    <div className={view === 'audit' ? 'page full' : 'page'}>
       <div className="title">
         <h1>{t('nav.activity')}</h1>
         <span className="end">{mayAudit && <Segments label={t('view')} value={view} onChange={(next) => setQuery({ view: next }, { replace: true })} options={[{ value: 'events', text: t('audit.events') }, { value: 'audit', text: t('audit.title') }]} />}</span>

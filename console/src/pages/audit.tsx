@@ -1,12 +1,15 @@
 // Who did what, and who was refused: the audit lines of the hub, as they are written.
 
-import { Search } from 'lucide-react'
-import { useEffect, useMemo, useState } from 'react'
+import { History, Search } from 'lucide-react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import { ApiError, lines, open } from '../api/http'
+import { withQuery } from '../api/paths'
 import { t } from '../i18n'
 import { instanceLink } from '../model/links'
-import { Age, AsOf, Bones, Empty, Failure, Pill, Segments } from '../ui/parts'
+import { useHere } from '../place'
+import { Age, AsOf, Button, Empty, Failure, Pill, Segments } from '../ui/parts'
+import { Table, type TableColumn } from '../ui/table'
 
 export interface AuditLine {
   time: string
@@ -22,11 +25,17 @@ export interface AuditLine {
   resource?: string
 }
 
-const MOST = 2000
-const SHOWN = 300
-const AUDIT = '/manage/v1alpha1/audit?watch=true'
+interface Numbered extends AuditLine {
+  /** Unlike times, no two are the same. */
+  id: number
+}
+
+const AUDIT = '/manage/v1alpha1/audit'
+const TONES = { done: 'ok', refused: 'bad', failed: 'warn' } as const
+let last = 0
 
 export function Audit() {
+  const { place } = useHere()
   const audit = useAudit()
   const [text, setText] = useState('')
   const [outcome, setOutcome] = useState<'all' | 'refused'>('all')
@@ -34,10 +43,13 @@ export function Audit() {
     const wanted = text.toLowerCase().split(/\s+/).filter(Boolean)
     const fits = (line: AuditLine) => {
       const words = [line.user, line.method, line.instance, line.cluster, line.namespace, line.name, line.resource].join(' ').toLowerCase()
-      return (outcome === 'all' || line.outcome !== 'done') && wanted.every((word) => words.includes(word))
+      const here = place.instance === 'root' || line.instance === place.instance
+      return here && (outcome === 'all' || line.outcome !== 'done') && wanted.every((word) => words.includes(word))
     }
     return audit.lines.filter(fits)
-  }, [audit.lines, text, outcome])
+  }, [audit.lines, text, outcome, place.instance])
+  const oldest = audit.lines.at(-1)
+  const columns = useColumns()
   return (
     <>
       <div className="bar">
@@ -46,89 +58,88 @@ export function Audit() {
           <input className="input" data-filter placeholder={t('audit.filter')} aria-label={t('audit.filter')} value={text} onChange={(event) => setText(event.target.value)} />
         </div>
         <Segments label={t('audit.outcome')} value={outcome} onChange={setOutcome} options={[{ value: 'all', text: t('activity.all') }, { value: 'refused', text: t('audit.refused') }]} />
+        {oldest && !audit.ended && (
+          <Button onClick={audit.older} disabled={audit.busy}>
+            <History size={14} aria-hidden="true" /> {t('audit.older')}
+          </Button>
+        )}
         <span className="end row">
-          <span className="count">{shown.length}</span>
+          {oldest && <span className="small muted">{t(audit.ended ? 'audit.all' : 'audit.since', { time: new Date(oldest.time).toLocaleString() })}</span>}
+          <span className="count">{shown.length.toLocaleString('en')}</span>
           <AsOf at={audit.at} live={audit.live} />
         </span>
       </div>
       {audit.error && <Failure error={audit.error} />}
-      <section className="panel">{!audit.at && !audit.error ? <div className="pad"><Bones lines={6} /></div> : <Lines list={shown} />}</section>
+      <div className="panel fill-panel">
+        <Table label={t('audit.title')} columns={columns} rows={shown} keyOf={keyOf} loading={!audit.at && !audit.error} onEnd={shown.length === audit.lines.length ? audit.older : undefined} empty={<Empty title={t('audit.none')}>{t('audit.none.detail')}</Empty>} />
+      </div>
     </>
   )
 }
 
-function Lines({ list }: { list: AuditLine[] }) {
-  if (list.length === 0) return <Empty title={t('audit.none')}>{t('audit.none.detail')}</Empty>
+function keyOf(line: Numbered): string {
+  return String(line.id)
+}
+
+function useColumns(): TableColumn<Numbered>[] {
+  return useMemo(
+    () => [
+      { id: 'age', title: t('age'), width: '80px', cell: (line) => <Age since={line.time} /> },
+      { id: 'user', title: t('audit.user'), width: 'minmax(160px, 1fr)', by: (line) => line.user, cell: (line) => <span className="strong" title={[line.user, ...(line.groups ?? [])].join(', ')}>{line.user || '—'}</span> },
+      { id: 'outcome', title: t('audit.outcome'), width: '140px', by: (line) => line.outcome, cell: (line) => <Outcome line={line} /> },
+      { id: 'what', title: t('audit.what'), width: 'minmax(260px, 4fr)', by: (line) => line.method, cell: (line) => <span className="mono small" title={line.method}>{line.method}</span> },
+      { id: 'where', title: t('audit.where'), width: 'minmax(110px, 0.8fr)', by: (line) => line.instance ?? '', cell: (line) => (line.instance ? <Link href={instanceLink(line.instance)}>{line.instance}</Link> : '—') },
+    ],
+    [],
+  )
+}
+
+function Outcome({ line }: { line: AuditLine }) {
   return (
-    <div className="scroll-x">
-      <table className="plain-table">
-        <thead>
-          <tr>
-            <th>{t('age')}</th>
-            <th>{t('audit.user')}</th>
-            <th>{t('audit.outcome')}</th>
-            <th>{t('audit.what')}</th>
-            <th>{t('audit.where')}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {list.slice(0, SHOWN).map((line, index) => (
-            <tr key={`${line.time}${line.user}${line.method}${index}`}>
-              <td>
-                <Age since={line.time} />
-              </td>
-              <td className="breaks strong" title={(line.groups ?? []).join(', ')}>
-                {line.user || '—'}
-              </td>
-              <td>
-                <Pill plain tone={line.outcome === 'done' ? 'ok' : line.outcome === 'refused' ? 'bad' : 'warn'}>
-                  {t(`audit.outcome.${line.outcome}` as 'audit.outcome.done')}
-                  {line.code ? ` ${line.code}` : ''}
-                </Pill>
-              </td>
-              <td className="breaks mono small">{line.method}</td>
-              <td className="breaks">{line.instance ? <Link href={instanceLink(line.instance)}>{line.instance}</Link> : '—'}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {list.length > SHOWN && <p className="pad small muted">{t('audit.more', { n: list.length - SHOWN })}</p>}
-    </div>
+    <Pill plain tone={TONES[line.outcome] ?? 'warn'}>
+      {t(`audit.outcome.${line.outcome}` as 'audit.outcome.done')}
+      {line.code ? ` ${line.code}` : ''}
+    </Pill>
   )
 }
 
 interface Read {
-  lines: AuditLine[]
+  lines: Numbered[]
   at: number
   live: boolean
+  /** Whether the oldest line of the journal is here. */
+  ended: boolean
   error?: ApiError
 }
 
-/** The lines, newest first; they keep coming. */
-function useAudit(): Read {
-  const [read, setRead] = useState<Read>({ lines: [], at: 0, live: false })
+/** The lines, newest first: new ones keep coming, older ones come when asked for. */
+function useAudit() {
+  const [read, setRead] = useState<Read>({ lines: [], at: 0, live: false, ended: false })
+  const [busy, setBusy] = useState(false)
+  const asking = useRef(false)
+  const fail = useCallback((error: unknown) => setRead((before) => ({ ...before, live: false, error: error instanceof ApiError ? error : new ApiError(0, '', String(error)) })), [])
   useEffect(() => {
     const stop = new AbortController()
-    let waiting: AuditLine[] = []
+    let waiting: Numbered[] = []
     let frame = 0
     // Many lines come at once at the beginning: they are shown together.
     const show = () => {
       frame = 0
       const fresh = waiting.reverse()
       waiting = []
-      setRead((before) => ({ lines: [...fresh, ...before.lines].slice(0, MOST), at: Date.now(), live: true }))
+      setRead((before) => ({ ...before, lines: [...fresh, ...before.lines], at: Date.now(), live: true }))
     }
     const follow = async () => {
       try {
-        const response = await open(AUDIT, { signal: stop.signal })
+        const response = await open(withQuery(AUDIT, { watch: true }), { signal: stop.signal })
         frame ||= requestAnimationFrame(show)
         for await (const line of lines(response)) {
-          if (line) waiting.push(JSON.parse(line) as AuditLine)
+          if (line) waiting.push(numbered(line))
           frame ||= requestAnimationFrame(show)
         }
         setRead((before) => ({ ...before, live: false }))
       } catch (error) {
-        if (!stop.signal.aborted) setRead((before) => ({ ...before, live: false, error: error instanceof ApiError ? error : new ApiError(0, '', String(error)) }))
+        if (!stop.signal.aborted) fail(error)
       }
     }
     void follow()
@@ -136,6 +147,26 @@ function useAudit(): Read {
       stop.abort()
       cancelAnimationFrame(frame)
     }
-  }, [])
-  return read
+  }, [fail])
+  const before = read.ended ? undefined : read.lines.at(-1)?.time
+  const older = useCallback(async () => {
+    if (!before || asking.current) return
+    asking.current = true
+    setBusy(true)
+    try {
+      const page = (await (await open(withQuery(AUDIT, { before }))).text()).split('\n').filter(Boolean).map(numbered).reverse()
+      setRead((now) => ({ ...now, lines: [...now.lines, ...page], ended: page.length === 0 }))
+    } catch (error) {
+      fail(error)
+    } finally {
+      asking.current = false
+      setBusy(false)
+    }
+  }, [before, fail])
+  return { ...read, busy, older }
+}
+
+function numbered(line: string): Numbered {
+  last += 1
+  return { ...(JSON.parse(line) as AuditLine), id: last }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Record {
     /// Adds a line with one write, so that lines of several threads stay whole.
     fn add(&mut self, line: &str) -> io::Result<()> {
         if self.size >= LARGEST {
-            std::fs::rename(&self.path, self.path.with_extension("1.jsonl"))?;
+            std::fs::rename(&self.path, aside(&self.path))?;
             *self = Self::open(&self.path)?;
         }
         self.file.write_all(format!("{line}\n").as_bytes())?;
@@ -84,9 +84,29 @@ impl Audit {
     /// Keeps lines in a file from now on; a full one is put aside, replacing the one before.
     pub fn keep(&self, path: &Path) -> io::Result<()> {
         let record = Record::open(path)?;
-        *self.recent.lock() = read_back(path)?;
+        *self.recent.lock() = read_back(&mut File::open(path)?, record.size, REMEMBERED)?;
         *self.file.lock() = Some(record);
         Ok(())
+    }
+
+    /// The last `most` lines from before a time, oldest first; none where no file is kept. Reads the file.
+    pub fn before(&self, time: &str, most: usize) -> io::Result<VecDeque<Line>> {
+        let Some(path) = self.file.lock().as_ref().map(|record| record.path.clone()) else {
+            return Ok(VecDeque::new());
+        };
+        // All that was put aside is older than what is in the file.
+        for path in [path.clone(), aside(&path)] {
+            let mut file = match File::open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                file => file?,
+            };
+            let end = place_of(&mut file, time)?;
+            let lines = read_back(&mut file, end, most)?;
+            if !lines.is_empty() {
+                return Ok(lines);
+            }
+        }
+        Ok(VecDeque::new())
     }
 
     /// Records a call, if it wrote or was refused.
@@ -124,18 +144,51 @@ impl Audit {
     }
 }
 
-/// The last lines of a file; the first one may be cut off and is left out then.
-fn read_back(path: &Path) -> io::Result<VecDeque<Line>> {
-    let mut file = File::open(path)?;
-    let size = file.metadata()?.len();
-    file.seek(SeekFrom::Start(size.saturating_sub(READ_BACK)))?;
+/// Where a full file is put.
+fn aside(path: &Path) -> PathBuf {
+    path.with_extension("1.jsonl")
+}
+
+/// The last lines before a place in a file; the first one may be cut off and is left out then.
+fn read_back(file: &mut File, end: u64, most: usize) -> io::Result<VecDeque<Line>> {
+    let begin = end.saturating_sub(READ_BACK);
+    file.seek(SeekFrom::Start(begin))?;
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    file.take(end - begin).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let whole = |line: &&str| serde_json::from_str::<IgnoredAny>(line).is_ok();
-    let mut lines: VecDeque<Line> = text.lines().rev().filter(whole).take(REMEMBERED).map(Into::into).collect();
+    let mut lines: VecDeque<Line> = text.lines().rev().filter(whole).take(most).map(Into::into).collect();
     lines.make_contiguous().reverse();
     Ok(lines)
+}
+
+/// Where the first line begins that is not from before a time: lines are in the order of time, so halves are left out.
+fn place_of(file: &mut File, time: &str) -> io::Result<u64> {
+    let size = file.metadata()?.len();
+    let (mut low, mut high) = (0, size);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match line_from(file, middle)? {
+            Some((_, written)) if written.as_str() < time => low = middle + 1,
+            _ => high = middle,
+        }
+    }
+    Ok(line_from(file, low)?.map_or(size, |(begin, _)| begin))
+}
+
+/// Where the first line begins that begins at a place or after it, and when it was written.
+fn line_from(file: &mut File, place: u64) -> io::Result<Option<(u64, String)>> {
+    let from = place.saturating_sub(1);
+    file.seek(SeekFrom::Start(from))?;
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    let begin = if place == 0 { 0 } else { from + reader.read_until(b'\n', &mut line)? as u64 };
+    line.clear();
+    if reader.read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    let read: Value = serde_json::from_slice(&line).unwrap_or_default();
+    Ok(Some((begin, read["time"].as_str().unwrap_or_default().to_owned())))
 }
 
 fn is_read(method: &str) -> bool {
@@ -171,6 +224,31 @@ mod tests {
         second.record(&who, "Core.CreateSecret", &json!({"name": "c"}), None, Timestamp::UNIX_EPOCH);
         assert_eq!(read(&coming.try_recv().unwrap())["name"], "c");
         assert_eq!(second.lately().0.len(), 3);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn older_lines_are_read_page_by_page_and_from_the_file_put_aside() {
+        let path = std::env::temp_dir().join(format!("audit-{}.jsonl", uuid::Uuid::new_v4()));
+        let line = |number: usize| format!("{{\"time\":\"2026-01-01T00:00:{:02}Z\",\"name\":\"{number}\"}}\n", number);
+        std::fs::write(aside(&path), (0..5).map(line).collect::<String>()).unwrap();
+        std::fs::write(&path, (5..12).map(line).collect::<String>()).unwrap();
+        let audit = Audit::default();
+        assert!(audit.before("2026-01-01T00:00:11Z", 4).unwrap().is_empty(), "no file is kept");
+        audit.keep(&path).unwrap();
+        for (time, expected) in [
+            ("2027", vec!["8", "9", "10", "11"]),
+            ("2026-01-01T00:00:11Z", vec!["7", "8", "9", "10"]),
+            ("2026-01-01T00:00:07Z", vec!["5", "6"]),
+            ("2026-01-01T00:00:05Z", vec!["1", "2", "3", "4"]),
+            ("2026-01-01T00:00:01Z", vec!["0"]),
+            ("2026-01-01T00:00:00Z", vec![]),
+        ] {
+            let names: Vec<Value> =
+                audit.before(time, 4).unwrap().iter().map(|line| read(line)["name"].clone()).collect();
+            assert_eq!(names, expected, "before {time}");
+        }
+        std::fs::remove_file(aside(&path)).unwrap();
         std::fs::remove_file(&path).unwrap();
     }
 
