@@ -18,6 +18,8 @@ impl Syncer {
     pub(crate) async fn policy(self: Arc<Self>, name: String) -> Result<Option<Duration>, Status> {
         let binding = self.binding();
         self.look_at_nodes();
+        // What was refused may be allowed now.
+        self.complaints.pods().into_iter().for_each(|pod| self.queues.pods.add(pod));
         let Some(item) = self.policies.get("", &name) else { return Ok(None) };
         let object = item.tree();
         if object["spec"]["cluster"] != *binding.name {
@@ -30,7 +32,7 @@ impl Syncer {
         if !tree::has_finalizer(&object, finalizer::POLICY) {
             let mut finalizers = tree::list(&object["metadata"]["finalizers"]).to_vec();
             finalizers.push(finalizer::POLICY.into());
-            self.patch_policy(&object, "", json!({"metadata": {"finalizers": finalizers}})).await?;
+            self.patch_policy(&object, "", tree::with_finalizers(&object, finalizers)).await?;
         }
         let policy = Policy {
             name: name.clone(),
@@ -56,7 +58,7 @@ impl Syncer {
             return Ok(());
         }
         let rest = tree::finalizers_without(object, finalizer::POLICY);
-        self.patch_policy(object, "", json!({"metadata": {"finalizers": rest}})).await
+        self.patch_policy(object, "", tree::with_finalizers(object, rest)).await
     }
 
     async fn patch_policy(&self, object: &Value, sub: &str, patch: Value) -> Result<(), Status> {

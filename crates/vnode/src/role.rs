@@ -3,6 +3,7 @@
 use atoll_api::kubeocean_names::SYSTEM_NAMESPACE;
 use atoll_meta::{Gvr, Status};
 use atoll_runtime::Endpoint;
+use futures::StreamExt as _;
 use serde_json::{Value, json};
 
 use crate::feature::{Feature, Features};
@@ -214,14 +215,14 @@ fn narrow(role: &mut Value, resource: &str, verbs: &[&str], name: &str) {
 /// What a manager needs besides to run syncers and proxiers as Deployments: to make them, their accounts and their
 /// roles. It can hand out only what it may do itself.
 pub fn deploying_roles(name: &str) -> [Value; 2] {
-    const ALL: &[&str] = &["get", "create", "patch", "delete"];
+    const ALL: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
     const RBAC: &str = "rbac.authorization.k8s.io";
     // Roles are wherever a kubeconfig is.
     let everywhere = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"].map(|kind| rule(RBAC, kind, ALL));
     let system = [
         rule("", "serviceaccounts", ALL),
         rule("", "services", &["create", "patch", "delete"]),
-        rule("apps", "deployments", &["get", "list", "watch", "create", "patch", "delete"]),
+        rule("apps", "deployments", ALL),
     ];
     let name = &format!("{name}-deployments");
     [cluster_role(name, &everywhere), role(name, SYSTEM_NAMESPACE, &system)]
@@ -244,7 +245,9 @@ pub(crate) async fn rights(worker: &Endpoint, mount_namespace: &str, needed: &Fe
         }
     }
     let mut out = Rights { missing: Vec::new(), withheld: Features::new() };
-    for answer in futures::future::join_all(questions).await {
+    // A connection for each at once would be a burden on both sides.
+    let mut answers = futures::stream::iter(questions).buffered(AT_ONCE);
+    while let Some(answer) = answers.next().await {
         match answer? {
             Some((Some(feature), _)) if !needed.contains(&feature) => drop(out.withheld.insert(feature)),
             Some((_, words)) => out.missing.push(words),
@@ -256,6 +259,8 @@ pub(crate) async fn rights(worker: &Endpoint, mount_namespace: &str, needed: &Fe
 
 /// How often a question is asked that gets no answer: with many questions, asking all of them again would take long.
 const TRIES: usize = 4;
+/// How many questions are asked at once.
+const AT_ONCE: usize = 8;
 
 /// Asks whether we may; returns what we may not.
 async fn ask(

@@ -81,6 +81,12 @@ pub(crate) fn finalizers_without(object: &Value, finalizer: &str) -> Vec<Value> 
     list(&object["metadata"]["finalizers"]).iter().filter(|own| *own != finalizer).cloned().collect()
 }
 
+/// The patch that gives an object these finalizers. The list is replaced as a whole, so nobody may have changed it
+/// meanwhile.
+pub(crate) fn with_finalizers(object: &Value, finalizers: Vec<Value>) -> Value {
+    json!({"metadata": {"finalizers": finalizers, "resourceVersion": object["metadata"]["resourceVersion"]}})
+}
+
 /// The merge patch that makes `old` into `new`; `None` when they are the same.
 pub(crate) fn difference(old: &Value, new: &Value) -> Option<Value> {
     match (old, new) {

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use atoll_api::kubeocean_names::synced_by_label;
-use atoll_runtime::{Cache, Informer, Selection};
+use atoll_runtime::{Cache, Change, Informer, Selection};
 use serde_json::Value;
 
 use super::thing::{Kind, Thing};
 use crate::binding::{Binding, OWNER};
-use crate::syncer::{Computing, Queues};
+use crate::syncer::{Computing, Queues, original_of};
 use crate::trim;
 use crate::worker::Worker;
 
@@ -50,7 +50,12 @@ impl Copies {
             };
             let sink = queues.clone();
             let copies = Informer::start_slim(below.clone(), kind.gvr(), selection, trim::bare, move |change| {
-                Thing::of_copy(kind, &change.item().tree()).into_iter().for_each(|thing| sink.objects.add(thing));
+                let copy = change.item().tree();
+                Thing::of_copy(kind, &copy).into_iter().for_each(|thing| sink.objects.add(thing));
+                // Tokens are no copies: the pod they are for asks for another.
+                if let Change::Deleted(_) = change {
+                    original_of(&copy).into_iter().for_each(|pod| sink.pods.add(pod));
+                }
             });
             out.copies.insert(kind, copies.cache.clone());
             informers.push(copies);

@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use atoll_api::kubeocean::ClusterBinding;
 use atoll_api::kubeocean_names::{SYSTEM_NAMESPACE, finalizer, label};
-use atoll_meta::Status;
-use atoll_runtime::{Cache, Informer, Patch, Selection, work};
-use serde_json::{Value, json};
+use atoll_meta::{Gvr, Status};
+use atoll_runtime::{Cache, Change, Informer, Patch, Selection, work};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::part::{Deployed, Half, KEEPER, MANAGER, Part, deployments, parts};
+use super::part::{Deployed, Half, KEEPER, MANAGER, Part, made, parts};
 use super::{AGENT, BINDING_WORKERS, Failure, Inner, all, condition, lease_of};
 use crate::binding::{Binding, FORCE_UNBIND, check, rival};
 use crate::{behind, resource, tree};
 
-/// How often everything is made as it should be, whoever changed it.
+/// How often everything is looked at although nothing is heard of a change.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// What is followed: bindings and the Deployments made for them.
+/// What is known: bindings and the Deployments made for them.
 #[derive(Clone)]
 struct Followed {
     bindings: Cache,
@@ -42,26 +42,34 @@ impl Inner {
             Informer::start(self.endpoint.clone(), resource::bindings(), Selection::default(), move |change| {
                 sink.add(change.item().object.head.name.to_string());
             });
-        let selection = Selection {
-            namespace: Some(SYSTEM_NAMESPACE.to_owned()),
-            query: format!("labelSelector={KEEPER}%3D{MANAGER}"),
-        };
-        let sink = self.queue.clone();
-        let made = Informer::start(self.endpoint.clone(), deployments(), selection, move |change| {
-            let binding = change.item().object.head.label(label::CLUSTER_BINDING);
-            binding.into_iter().for_each(|binding| sink.add(binding.to_owned()));
-        });
+        let made: Vec<Informer> = made().into_iter().map(|(gvr, namespace)| self.follow_made(gvr, namespace)).collect();
         tokio::select! {
             () = stop.cancelled() => return,
-            () = async { bindings.synced().await; made.synced().await } => {}
+            () = async { bindings.synced().await; made[0].synced().await } => {}
         }
         *self.known.write() = Some(bindings.cache.clone());
         self.ready.store(true, Ordering::Relaxed);
-        let followed = Followed { bindings: bindings.cache.clone(), deployments: made.cache.clone() };
+        let followed = Followed { bindings: bindings.cache.clone(), deployments: made[0].cache.clone() };
         let (own, queue) = (self.clone(), self.queue.clone());
         work(queue, BINDING_WORKERS, stop, move |name| own.clone().look(followed.clone(), deployed.clone(), name))
             .await;
         *self.known.write() = None;
+    }
+
+    /// Looks at a binding again when somebody changes or deletes what was made for it.
+    fn follow_made(&self, gvr: Gvr, namespace: Option<&str>) -> Informer {
+        let selection = Selection {
+            namespace: namespace.map(ToOwned::to_owned),
+            query: format!("labelSelector={KEEPER}%3D{MANAGER}"),
+        };
+        let sink = self.queue.clone();
+        Informer::start_light(self.endpoint.clone(), gvr, selection, move |change| {
+            let binding = change.item().object.head.label(label::CLUSTER_BINDING);
+            // What is new was made here.
+            if let (Some(binding), Change::Updated(..) | Change::Deleted(_)) = (binding, &change) {
+                sink.add(binding.to_owned());
+            }
+        })
     }
 
     /// One look, counted.
@@ -94,7 +102,7 @@ impl Inner {
         if !tree::has_finalizer(&object, finalizer::MANAGER) {
             let mut finalizers = tree::list(&object["metadata"]["finalizers"]).to_vec();
             finalizers.push(finalizer::MANAGER.into());
-            self.patch(&object, "", &json!({"metadata": {"finalizers": finalizers}})).await?;
+            self.patch(&object, "", &tree::with_finalizers(&object, finalizers)).await?;
             return Ok(None);
         }
         let known = binding.status.clone().unwrap_or_default();
@@ -183,7 +191,7 @@ impl Inner {
                 // There is nobody left to do it.
                 self.abandon(object, binding).await?;
                 let rest = tree::finalizers_without(object, finalizer::SYNCER);
-                self.patch(object, "", &json!({"metadata": {"finalizers": rest}})).await?;
+                self.patch(object, "", &tree::with_finalizers(object, rest)).await?;
                 return Ok(None);
             }
             // Whoever has to give back must be there for it.
@@ -206,7 +214,7 @@ impl Inner {
         }
         if tree::has_finalizer(object, finalizer::MANAGER) {
             let rest = tree::finalizers_without(object, finalizer::MANAGER);
-            self.patch(object, "", &json!({"metadata": {"finalizers": rest}})).await?;
+            self.patch(object, "", &tree::with_finalizers(object, rest)).await?;
         }
         Ok(None)
     }

@@ -20,9 +20,11 @@ use crate::syncer::Computing;
 use crate::worker::{Worker, kubeconfig};
 use crate::{resource, tree};
 
-/// How often a healthy binding is looked at: a renewed kubeconfig is noticed by then.
+/// How often a healthy binding is looked at although nothing is heard of a change.
 const AGAIN: Duration = Duration::from_secs(60);
 const CONNECTING: Duration = Duration::from_secs(30);
+/// How often the rights are asked for again while something is denied; a quota may be what denies it.
+const DENIALS: Duration = Duration::from_secs(30);
 /// How long a syncer waits for the answer before it starts without.
 const PROMPT: Duration = Duration::from_secs(5);
 
@@ -52,6 +54,7 @@ impl Inner {
         name: String,
     ) -> Result<Option<Duration>, Status> {
         let Some(item) = cache.get("", &name) else {
+            self.secrets.forget(&name);
             self.end(&name).await;
             return Ok(None);
         };
@@ -120,7 +123,7 @@ impl Inner {
         }
         let mut all = tree::list(&object["metadata"]["finalizers"]).to_vec();
         all.extend(missing.into_iter().map(Value::from));
-        self.patch(object, "", &json!({"metadata": {"finalizers": all}})).await.map(|()| true)
+        self.patch(object, "", &tree::with_finalizers(object, all)).await.map(|()| true)
     }
 
     /// Checks everything and has a syncer running.
@@ -144,6 +147,7 @@ impl Inner {
         settings: &Binding,
     ) -> Result<(), Failure> {
         let lost = |status: Status| Failure { reason: "ConnectivityFailed", message: status.message };
+        self.secrets.follow(&self.endpoint, binding, &self.queue);
         let kubeconfig = kubeconfig(&self.endpoint, binding).await.map_err(lost)?;
         let fingerprint = fingerprint(&kubeconfig, settings);
         let known = self.running.read().get(&settings.name).map(|running| running.fingerprint == fingerprint);
@@ -217,12 +221,21 @@ impl Inner {
         self.running.read().get(name).map(|running| listed(&running.worker.withheld)).unwrap_or_default()
     }
 
-    /// Looks at a binding again when its worker cluster falls silent or answers again.
+    /// Looks at a binding again when its worker cluster falls silent, answers again, or no longer allows something.
     fn follow(&self, name: &str, running: &Running) {
         let (queue, name, mut reach) = (self.queue.clone(), name.to_owned(), running.reach.follow());
+        let (denials, permitted) = (running.reach.denials(), running.permitted.clone());
         tokio::spawn(async move {
-            // Ends with the syncer, which drops the sender.
-            while reach.changed().await.is_ok() {
+            let mut quiet = tokio::time::Instant::now();
+            loop {
+                tokio::select! {
+                    // Ends with the syncer, which drops the sender.
+                    changed = reach.changed() => if changed.is_err() { return },
+                    () = async { tokio::time::sleep_until(quiet).await; denials.notified().await } => {
+                        permitted.store(false, Ordering::Relaxed);
+                        quiet = tokio::time::Instant::now() + DENIALS;
+                    }
+                }
                 queue.add(name.clone());
             }
         });

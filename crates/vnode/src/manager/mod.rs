@@ -5,6 +5,7 @@ mod binding;
 mod condition;
 mod part;
 mod running;
+mod secret;
 mod unbind;
 
 use std::sync::Arc;
@@ -115,6 +116,7 @@ pub(crate) struct Inner {
     running: RwLock<std::collections::HashMap<String, Running>>,
     share: Share,
     queue: Queue<String>,
+    secrets: secret::Secrets,
     /// Bindings as followed, while we do.
     known: RwLock<Option<Cache>>,
     ready: AtomicBool,
@@ -156,6 +158,7 @@ impl Manager {
             running: RwLock::default(),
             share: options.share,
             queue: Queue::default(),
+            secrets: secret::Secrets::default(),
             known: RwLock::default(),
             ready: AtomicBool::new(identity.is_some()),
             tasks: TaskTracker::new(),
@@ -264,6 +267,7 @@ impl Inner {
         let own = self.clone();
         work(queue, BINDING_WORKERS, stop, move |name| own.clone().pass(computing.clone(), cache.clone(), name)).await;
         *self.known.write() = None;
+        self.secrets.clear();
         let running: Vec<Running> = self.running.write().drain().map(|(_, running)| running).collect();
         for running in running {
             running.end().await;

@@ -72,8 +72,22 @@ pub(crate) fn proxier_pods(binding: &str) -> Selection {
     Selection { namespace: Some(SYSTEM_NAMESPACE.to_owned()), query }
 }
 
-pub(super) fn deployments() -> Gvr {
+fn deployments() -> Gvr {
     Gvr::new("apps", "v1", "deployments")
+}
+
+/// The kinds of what is made for bindings, and where: Deployments first. Roles are wherever a kubeconfig is.
+pub(super) fn made() -> [(Gvr, Option<&'static str>); 7] {
+    let access = |plural: &str| Gvr::new(RBAC, "v1", plural);
+    [
+        (deployments(), Some(SYSTEM_NAMESPACE)),
+        (resource::services(), Some(SYSTEM_NAMESPACE)),
+        (Gvr::new("", "v1", "serviceaccounts"), Some(SYSTEM_NAMESPACE)),
+        (access("clusterroles"), None),
+        (access("clusterrolebindings"), None),
+        (access("roles"), None),
+        (access("rolebindings"), None),
+    ]
 }
 
 /// Everything a binding needs, in the order it is made.

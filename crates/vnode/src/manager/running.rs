@@ -23,7 +23,7 @@ pub(crate) struct Running {
     pub(crate) cluster_id: String,
     pub(crate) reach: Reach,
     /// Whether we may do in the worker cluster what we have to.
-    pub(crate) permitted: AtomicBool,
+    pub(crate) permitted: Arc<AtomicBool>,
     pub(crate) worker: Worker,
     current: Arc<RwLock<Option<Arc<Syncer>>>>,
     binding: Arc<RwLock<Binding>>,
@@ -53,7 +53,7 @@ impl Running {
             current: current.clone(),
         };
         let task = tokio::spawn(supervisor.run(stop.clone()));
-        Self { fingerprint, cluster_id, reach, permitted: AtomicBool::new(false), worker, current, binding, stop, task }
+        Self { fingerprint, cluster_id, reach, permitted: Arc::default(), worker, current, binding, stop, task }
     }
 
     pub(crate) fn syncer(&self) -> Option<Arc<Syncer>> {

@@ -7,7 +7,7 @@ use atoll_api::kubeocean::ClusterBinding;
 use atoll_api::kubeocean_names::finalizer;
 use atoll_meta::Status;
 use atoll_runtime::{Cache, Patch};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Inner, Share, all};
 use crate::binding::{Binding, FORCE_UNBIND, rival};
@@ -34,14 +34,14 @@ impl Inner {
                 return Ok(Some(AGAIN));
             }
             let rest = tree::finalizers_without(object, finalizer::SYNCER);
-            self.patch(object, "", &json!({"metadata": {"finalizers": rest}})).await?;
+            self.patch(object, "", &tree::with_finalizers(object, rest)).await?;
             return Ok(None);
         }
         self.end(&settings.name).await;
         let answers = !matches!(self.share, Share::Syncer(_));
         if answers && tree::has_finalizer(object, finalizer::MANAGER) {
             let rest = tree::finalizers_without(object, finalizer::MANAGER);
-            self.patch(object, "", &json!({"metadata": {"finalizers": rest}})).await?;
+            self.patch(object, "", &tree::with_finalizers(object, rest)).await?;
         }
         Ok(None)
     }
@@ -94,7 +94,7 @@ impl Inner {
                     .await?;
             }
             let rest = tree::finalizers_without(&node, finalizer::VIRTUAL_NODE);
-            let patch = json!({"metadata": {"finalizers": rest}});
+            let patch = tree::with_finalizers(&node, rest);
             self.endpoint.patch(&resource::nodes(), None, tree::name(&node), "", Patch::Merge, &patch).await?;
             self.endpoint.delete(&resource::nodes(), None, tree::name(&node), &tree::only(tree::uid(&node))).await?;
         }

@@ -16,7 +16,7 @@ use crate::tree;
 const NAMESPACE: &str = "kube-node-lease";
 const SECONDS: u64 = 40;
 const EVERY: Duration = Duration::from_secs(10);
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 8;
 
 impl Syncer {
     /// Renews the leases of all nodes until `stop`.

@@ -48,7 +48,7 @@ impl Syncer {
         self.doors.close(tree::name(node));
         self.computing.ports.release(tree::name(node));
         let rest = tree::finalizers_without(node, finalizer::VIRTUAL_NODE);
-        let patch = json!({"metadata": {"finalizers": rest, "resourceVersion": node["metadata"]["resourceVersion"]}});
+        let patch = tree::with_finalizers(node, rest);
         match self.above().patch(&resource::nodes(), None, tree::name(node), "", Patch::Merge, &patch).await {
             Err(status) if status.code != 404 => Err(status),
             _ => Ok(None),

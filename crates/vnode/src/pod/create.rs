@@ -16,9 +16,6 @@ use crate::resource;
 use crate::syncer::Syncer;
 use crate::tree;
 
-/// How often a refused pod is looked at again; a changed policy is noticed by then.
-const REFUSED_AGAIN: Duration = Duration::from_secs(30);
-
 impl Syncer {
     /// Makes the physical pod.
     pub(super) async fn create_physical(&self, pod: &Value, binding: &Binding) -> Result<Option<Duration>, Status> {
@@ -36,10 +33,12 @@ impl Syncer {
         match made {
             // The pod learns of it together with its first status, when the physical pod is seen.
             Ok(_) => {
-                self.complaints.lock().remove(tree::uid(pod));
+                self.complaints.forget(&tree::key(tree::namespace(pod), tree::name(pod)));
                 Ok(None)
             }
             Err(status) => {
+                // Its class may be what is missing.
+                self.priority.lock().take();
                 self.complain(pod, "FailedCreatePod", &status.message).await;
                 Err(status)
             }
@@ -111,6 +110,7 @@ impl Syncer {
         policy.map(|policy| policy.spec.allow).unwrap_or_default()
     }
 
+    /// Says on a pod what is not allowed; it is looked at again when the policies change.
     async fn refuse(&self, pod: &Value, refused: &[String]) -> Result<Option<Duration>, Status> {
         let message = format!("the policy of the node's owner does not allow {}", refused.join(", "));
         self.complain(pod, "FailedCreatePod", &message).await;
@@ -118,9 +118,9 @@ impl Syncer {
         status["reason"] = "LeaseRefused".into();
         status["message"] = message.into();
         if let Some(patch) = tree::difference(&pod["status"], &status) {
-            self.patch_pod(pod, "status", &json!({"status": patch})).await?;
+            self.patch_pod(pod, "status", json!({"status": patch})).await?;
         }
-        Ok(Some(REFUSED_AGAIN))
+        Ok(None)
     }
 
     /// The priority leased pods have; the class is made if it is the usual one and missing.

@@ -41,15 +41,14 @@ impl Syncer {
             return Ok(None);
         }
         let tokens = self.bring_tokens(pod, &self.binding()).await?;
-        Ok([tokens, self.scheduling_deadline(below)].into_iter().flatten().min())
+        Ok([tokens, self.await_place(pod, below).await?].into_iter().flatten().min())
     }
 
     /// Writes what changed about the pod: status and metadata in one request.
     async fn write_above(&self, pod: &Value, wanted: &Value) -> Result<(), Status> {
         let Some(mut patch) = tree::difference(pod, wanted) else { return Ok(()) };
         patch["metadata"]["annotations"][annotation::LAST_SYNC_TIME] = atoll_meta::time::format(self.now()).into();
-        patch["metadata"]["uid"] = tree::uid(pod).into();
-        self.patch_pod(pod, "status", &patch).await
+        self.patch_pod(pod, "status", patch).await
     }
 
     async fn keep_below(&self, pod: &Value, below: &Value, agreed: &Expected) -> Result<(), Status> {
@@ -68,7 +67,7 @@ impl Syncer {
             wanted["spec"]["activeDeadlineSeconds"] = deadline.clone();
         }
         match tree::difference(below, &wanted) {
-            Some(patch) => self.patch_below(below, "", &patch).await,
+            Some(patch) => self.patch_below(below, "", patch).await,
             None => Ok(()),
         }
     }
@@ -92,25 +91,44 @@ impl Syncer {
             return Ok(());
         }
         let all: Vec<Value> = there.iter().cloned().chain(added).collect();
-        self.patch_below(below, "ephemeralcontainers", &json!({"spec": {"ephemeralContainers": all}})).await
+        self.patch_below(below, "ephemeralcontainers", json!({"spec": {"ephemeralContainers": all}})).await
     }
 
-    async fn patch_below(&self, below: &Value, sub: &str, patch: &Value) -> Result<(), Status> {
+    /// Patches this very physical pod, never another of its name.
+    async fn patch_below(&self, below: &Value, sub: &str, mut patch: Value) -> Result<(), Status> {
+        patch["metadata"]["uid"] = tree::uid(below).into();
         let (namespace, name) = (tree::namespace(below), tree::name(below));
-        match self.below().patch(&resource::pods(), Some(namespace), name, sub, Patch::Merge, patch).await {
+        match self.below().patch(&resource::pods(), Some(namespace), name, sub, Patch::Merge, &patch).await {
             Err(status) if status.code != 404 => Err(status),
             _ => Ok(()),
         }
     }
 
-    /// When to look again at a pod the worker's scheduler has not placed.
-    fn scheduling_deadline(&self, below: &Value) -> Option<Duration> {
-        if below["spec"]["nodeName"].is_string() || tree::is_deleting(below) {
-            return None;
+    /// Waits for the worker's scheduler, and says when it takes too long. A pod that its controller makes again is
+    /// given up then, so that it may find a place elsewhere; the original gives up all, also those nobody makes again.
+    async fn await_place(&self, pod: &Value, below: &Value) -> Result<Option<Duration>, Status> {
+        if below["spec"]["nodeName"].is_string() {
+            return Ok(None);
         }
-        let created = atoll_meta::time::parse(tree::meta(below, "creationTimestamp"))?;
-        let left = self.until(created.checked_add(SCHEDULING).ok()?);
-        (!left.is_zero()).then_some(left)
+        let created = atoll_meta::time::parse(tree::meta(below, "creationTimestamp"));
+        let Some(due) = created.and_then(|created| created.checked_add(SCHEDULING).ok()) else { return Ok(None) };
+        let left = self.until(due);
+        if !left.is_zero() {
+            return Ok(Some(left));
+        }
+        let mut conditions = tree::list(&below["status"]["conditions"]).iter();
+        let said = conditions.find(|own| own["type"] == "PodScheduled").and_then(|own| own["message"].as_str());
+        let why = format!(
+            "the worker cluster found no place for the pod in five minutes: {}",
+            said.unwrap_or("its scheduler does not say why")
+        );
+        self.complain(pod, "FailedSchedulingPod", &why).await;
+        if tree::list(&pod["metadata"]["ownerReferences"]).iter().any(|owner| owner["controller"] == true) {
+            let (namespace, name) = (tree::namespace(below), tree::name(below));
+            let options = tree::only(tree::uid(below));
+            self.below().delete(&resource::pods(), Some(namespace), name, &options).await?;
+        }
+        Ok(None)
     }
 }
 

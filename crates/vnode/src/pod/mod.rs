@@ -2,6 +2,7 @@
 
 mod allow;
 mod build;
+mod complaint;
 mod create;
 mod event;
 mod keep;
@@ -26,6 +27,7 @@ use crate::resource;
 use crate::syncer::{Host, Syncer};
 use crate::tree;
 pub(crate) use build::{Workload, marks};
+pub(crate) use complaint::Complaints;
 pub(crate) use event::events;
 pub(crate) use network::{Intranet, offered};
 pub(crate) use refs::references;
@@ -41,6 +43,7 @@ impl Syncer {
         let pod = self.computing.pods.get_key(&key).map(|item| item.tree());
         if pod.is_none() {
             self.drop_needs(&key);
+            self.complaints.forget(&key);
         }
         let place = self.physical_place(pod.as_ref(), &binding, namespace, name);
         let below = self.pods.get(&place.0, &place.1).map(|item| item.tree());
@@ -110,7 +113,8 @@ impl Syncer {
         self.below().get_opt(&resource::pods(), Some(&namespace), &name).await
     }
 
-    /// Deletes a physical pod; when its pod seems to be gone, only after asking for it once more.
+    /// Deletes a physical pod; when the pod it runs for seems to be gone, only after asking for it once more: what we
+    /// know may be old, and another syncer may have made this one for a pod we have not heard of.
     async fn delete_physical(
         &self,
         key: &str,
@@ -118,10 +122,10 @@ impl Syncer {
         below: &Value,
         grace: Option<i64>,
     ) -> Result<(), Status> {
-        if pod.is_none() {
+        let uid = tree::annotation(below, annotation::VIRTUAL_POD_UID);
+        if pod.is_none_or(|pod| tree::uid(pod) != uid) {
             let (namespace, name) = tree::split(key);
             let still = self.above().get_opt(&resource::pods(), Some(namespace), name).await?;
-            let uid = tree::annotation(below, annotation::VIRTUAL_POD_UID);
             if still.is_some_and(|pod| tree::uid(&pod) == uid) {
                 return Err(Status::unavailable("the pod is there again"));
             }
@@ -167,12 +171,14 @@ impl Syncer {
             return Err(Status::unavailable("the physical pod is there again"));
         }
         let patch = json!({"status": tree::difference(&pod["status"], &status::lost(&pod["status"]))});
-        self.patch_pod(pod, "status", &patch).await
+        self.patch_pod(pod, "status", patch).await
     }
 
-    async fn patch_pod(&self, pod: &Value, sub: &str, patch: &Value) -> Result<(), Status> {
+    /// Patches this very pod, never another of its name.
+    async fn patch_pod(&self, pod: &Value, sub: &str, mut patch: Value) -> Result<(), Status> {
+        patch["metadata"]["uid"] = tree::uid(pod).into();
         let (namespace, name) = (tree::namespace(pod), tree::name(pod));
-        match self.above().patch(&resource::pods(), Some(namespace), name, sub, Patch::Merge, patch).await {
+        match self.above().patch(&resource::pods(), Some(namespace), name, sub, Patch::Merge, &patch).await {
             Err(status) if status.code != 404 => Err(status),
             _ => Ok(()),
         }
@@ -180,7 +186,7 @@ impl Syncer {
 
     /// Tells the owner of a pod what is wrong, once for each reason.
     pub(crate) async fn complain(&self, pod: &Value, reason: &str, message: &str) {
-        if self.complaints.lock().insert(tree::uid(pod).to_owned(), message.to_owned()).as_deref() != Some(message) {
+        if self.complaints.is_news(pod, message) {
             self.above().event(pod, "Warning", reason, message, self.now()).await;
         }
     }

@@ -144,9 +144,10 @@ impl Syncer {
         names.sort();
         names.dedup();
         for name in names {
-            if self.copies.below(Kind::Secret).is_some_and(|cache| cache.get(&binding.mount_namespace, &name).is_some())
-            {
-                self.below().delete(&resource::secrets(), Some(&binding.mount_namespace), &name, &Value::Null).await?;
+            let known = self.copies.below(Kind::Secret).and_then(|cache| cache.get(&binding.mount_namespace, &name));
+            if let Some(known) = known {
+                let options = tree::only(&known.object.head.uid);
+                self.below().delete(&resource::secrets(), Some(&binding.mount_namespace), &name, &options).await?;
             }
         }
         Ok(())

@@ -163,19 +163,25 @@ impl Drop for Registration {
 impl Routes {
     fn node(&self, change: &Change) {
         let head = &change.item().object.head;
-        match change {
-            Change::Deleted(_) => drop(self.hosts.write().remove(&*head.name)),
-            Change::Added(item) | Change::Updated(_, item) => {
-                drop(self.hosts.write().insert(head.name.to_string(), Arc::new(Host::of(item))))
+        // Another policy may allow what the one before did not.
+        let relent = match change {
+            Change::Deleted(_) => {
+                self.hosts.write().remove(&*head.name);
+                false
             }
-        }
+            Change::Added(item) | Change::Updated(_, item) => {
+                let host = Arc::new(Host::of(item));
+                let before = self.hosts.write().insert(head.name.to_string(), host.clone());
+                before.is_none_or(|before| before.policy != host.policy)
+            }
+        };
         let Some(binding) = head.label(label::CLUSTER_BINDING) else { return };
         let queues = self.queues.read();
         let Some(queues) = queues.get(binding) else { return };
         if let Some(physical) = head.label(label::PHYSICAL_NODE_NAME) {
             queues.nodes.add(physical.to_owned());
         }
-        if let Change::Added(_) = change {
+        if relent {
             let by_node = self.by_node.lock();
             for pod in by_node.get(&*head.name).into_iter().flatten() {
                 queues.pods.add(pod.clone());

@@ -9,6 +9,8 @@ mod source;
 mod usage;
 
 use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +18,7 @@ use atoll_api::kubeocean::ResourceLeasingPolicy;
 use atoll_api::kubeocean_names::label;
 use atoll_lease::Policy;
 use atoll_meta::Status;
-use atoll_runtime::{Cache, Endpoint, Item, work};
+use atoll_runtime::{Cache, Endpoint, Item, Queue, work};
 use futures::FutureExt as _;
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -33,7 +35,7 @@ use crate::binding::Binding;
 use crate::copy::{Copies, Kind, Thing, Users};
 use crate::feature::Feature;
 use crate::manager::Settings;
-use crate::pod::{Intranet, SWEEP, Workload};
+use crate::pod::{Complaints, Intranet, SWEEP, Workload};
 use crate::proxier::{Doors, Kubelets, Meter};
 use crate::resource;
 use crate::service::Traffics;
@@ -65,8 +67,8 @@ pub(crate) struct Syncer {
     pub(crate) proxiers: Option<Cache>,
     pub(crate) csi_nodes: Cache,
     pub(crate) events: Cache,
-    /// What was last told about a pod, by uid.
-    pub(crate) complaints: Mutex<HashMap<String, String>>,
+    /// What pods wait for.
+    pub(crate) complaints: Complaints,
     /// Name and value of the priority class of leased pods.
     pub(crate) priority: Mutex<Option<(String, Option<i64>)>>,
     /// Deployments of ReplicaSets.
@@ -75,10 +77,8 @@ pub(crate) struct Syncer {
     binding: RwLock<Arc<Binding>>,
 }
 
-/// A pass whose crash is a failure like any other: it is tried again, and no other pass is touched.
-async fn guarded(pass: impl Future<Output = Result<Option<Duration>, Status>>) -> Result<Option<Duration>, Status> {
-    std::panic::AssertUnwindSafe(pass).catch_unwind().await.unwrap_or_else(|_| Err(Status::internal("a pass crashed")))
-}
+/// What a pass comes to: when to look again, if at all.
+type Pass = Result<Option<Duration>, Status>;
 
 /// The objects of a cache, read one by one: thousands at once would be a burden.
 pub(crate) fn one_by_one(cache: &Cache) -> impl Iterator<Item = Item> + '_ {
@@ -138,7 +138,7 @@ impl Syncer {
             proxiers,
             csi_nodes: csi_nodes.unwrap_or_default(),
             events: events.unwrap_or_default(),
-            complaints: Mutex::default(),
+            complaints: Complaints::default(),
             priority: Mutex::default(),
             workloads: Mutex::default(),
             intranet: Mutex::default(),
@@ -171,34 +171,45 @@ impl Syncer {
         }
         syncer.seed();
         tasks.spawn(syncer.clone().renew_leases(stop.clone()));
-        let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.nodes.clone(), NODE_WORKERS, stop.clone(), move |name| {
-            guarded(own.clone().node(name))
-        }));
-        let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.pods.clone(), POD_WORKERS, stop.clone(), move |key| {
-            guarded(own.clone().pod(key))
-        }));
-        let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.policies.clone(), 1, stop.clone(), move |name| {
-            guarded(own.clone().policy(name))
-        }));
-        let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.objects.clone(), OBJECT_WORKERS, stop.clone(), move |thing| {
-            guarded(own.clone().object(thing))
-        }));
-        let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.traffic.clone(), 2, stop.clone(), move |traffic| {
-            guarded(own.clone().traffic(traffic))
-        }));
-        let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.strays.clone(), 1, stop.clone(), move |key| guarded(own.clone().stray(key))));
-        let own = syncer.clone();
-        tasks.spawn(work(syncer.queues.events.clone(), 2, stop.clone(), move |key| guarded(own.clone().tell(key))));
+        let queues = &syncer.queues;
+        syncer.employ(&tasks, &stop, &queues.nodes, NODE_WORKERS, Self::node);
+        syncer.employ(&tasks, &stop, &queues.pods, POD_WORKERS, Self::pod);
+        syncer.employ(&tasks, &stop, &queues.policies, 1, Self::policy);
+        syncer.employ(&tasks, &stop, &queues.objects, OBJECT_WORKERS, Self::object);
+        syncer.employ(&tasks, &stop, &queues.traffic, 2, Self::traffic);
+        syncer.employ(&tasks, &stop, &queues.strays, 1, Self::stray);
+        syncer.employ(&tasks, &stop, &queues.events, 2, Self::tell);
         tasks.spawn(syncer.clone().sweep_regularly(stop.clone()));
         tasks.close();
         tasks.wait().await;
         Ok(())
+    }
+
+    /// Has some workers take what a queue says in turn.
+    fn employ<K, F>(
+        self: &Arc<Self>,
+        tasks: &TaskTracker,
+        stop: &CancellationToken,
+        queue: &Queue<K>,
+        workers: usize,
+        pass: impl Fn(Arc<Self>, K) -> F + Clone + Send + Sync + 'static,
+    ) where
+        K: Clone + Debug + Eq + Hash + Send + Sync + 'static,
+        F: Future<Output = Pass> + Send + 'static,
+    {
+        let own = self.clone();
+        tasks.spawn(work(queue.clone(), workers, stop.clone(), move |key| own.clone().guarded(pass(own.clone(), key))));
+    }
+
+    /// A pass whose crash is a failure like any other: it is tried again, and no other pass is touched. When the
+    /// worker cluster no longer allows something, whoever looks after the binding hears of it.
+    async fn guarded(self: Arc<Self>, pass: impl Future<Output = Pass>) -> Pass {
+        let guarded = std::panic::AssertUnwindSafe(pass).catch_unwind().await;
+        let result = guarded.unwrap_or_else(|_| Err(Status::internal("a pass crashed")));
+        if result.as_ref().is_err_and(|status| matches!(status.code, 401 | 403)) {
+            self.reach.denied();
+        }
+        result
     }
 
     /// Looks at everything once: what happened while nobody looked is found.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_runtime::Endpoint;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Failures in a row before a cluster counts as unreachable.
@@ -14,11 +14,12 @@ const PATIENCE: u32 = 2;
 #[derive(Clone)]
 pub(crate) struct Reach {
     state: Arc<watch::Sender<Option<String>>>,
+    denials: Arc<Notify>,
 }
 
 impl Default for Reach {
     fn default() -> Self {
-        Self { state: Arc::new(watch::channel(None).0) }
+        Self { state: Arc::new(watch::channel(None).0), denials: Arc::default() }
     }
 }
 
@@ -30,6 +31,16 @@ impl Reach {
     /// Why it does not answer.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.state.borrow().clone()
+    }
+
+    /// Says that something was not allowed.
+    pub(crate) fn denied(&self) {
+        self.denials.notify_one();
+    }
+
+    /// Hears of what is not allowed.
+    pub(crate) fn denials(&self) -> Arc<Notify> {
+        self.denials.clone()
     }
 
     /// Hears of every change.

@@ -272,9 +272,10 @@ async fn what_belongs_to_a_binding_is_made_again_and_as_it_should_be() {
     .await;
     for (gvr, namespace, name) in parts() {
         stage.compute.delete(&gvr, namespace, name, &json!({})).await.unwrap();
-    }
-    for (gvr, namespace, name) in parts() {
+        let since = stage.now();
         until_there(&stage.compute, &gvr, namespace, name).await;
+        let waited = stage.now().duration_since(since);
+        assert!(waited.as_secs() < 5, "{} {name} is made again when it is missed, not after {waited:?}", gvr.resource);
     }
 
     stage.pass(2).await;

@@ -223,6 +223,13 @@ async fn tokens_are_those_of_the_computing_cluster_and_end_with_the_pod() {
     };
     assert_eq!(claims(&secret, "token-1")["aud"], json!(["vault"]), "only for whom it was asked");
     assert_eq!(claims(&secret, "token")["kubernetes.io"]["pod"]["name"], "web");
+    stage.w1.delete(&secrets(), Some(MOUNT), &name, &json!({})).await.unwrap();
+    let secret = until_there(&stage.w1, &secrets(), Some(MOUNT), &name).await;
+    assert_eq!(
+        claims(&secret, "token")["kubernetes.io"]["pod"]["name"],
+        "web",
+        "one that somebody deletes is replaced"
+    );
     stage.pass(1800).await;
     assert_eq!(
         stage.w1.get(&secrets(), Some(MOUNT), &name).await.unwrap()["metadata"]["resourceVersion"],

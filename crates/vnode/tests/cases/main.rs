@@ -15,6 +15,7 @@ mod rights;
 mod security;
 mod silence;
 mod stage;
+mod stale;
 mod steps;
 mod story;
 mod table;

@@ -48,6 +48,26 @@ async fn a_kubeconfig_that_is_missing_or_nonsense_is_said_to_be_so() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_kubeconfig_that_comes_or_changes_is_noticed_at_once() {
+    let (stage, manager) = Stage::play().await;
+    stage.bind("w1", json!({})).await;
+    phase(&stage, "w1", "Ready", "ValidationPassed").await;
+    let secret = stage.compute.get(&secrets(), Some("kubeocean-system"), "w1").await.unwrap();
+    stage.pass(600).await;
+    let since = stage.now();
+    stage.compute.delete(&secrets(), Some("kubeocean-system"), "w1", &json!({})).await.unwrap();
+    phase(&stage, "w1", "Failed", "ConnectivityFailed").await;
+    assert!(stage.now().duration_since(since).as_secs() < 5, "that it is gone");
+    stage.pass(600).await;
+    let since = stage.now();
+    let again = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "w1", "namespace": "kubeocean-system"}, "data": secret["data"]});
+    stage.compute.create(&secrets(), Some("kubeocean-system"), &again).await.unwrap();
+    phase(&stage, "w1", "Ready", "ValidationPassed").await;
+    assert!(stage.now().duration_since(since).as_secs() < 5, "that it is there");
+    drop(manager);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_missing_in_a_binding_is_named() {
     let (stage, _manager) = Stage::play().await;
     for (id, more, field) in [

@@ -206,6 +206,7 @@ async fn what_the_lessor_does_not_allow_is_refused_until_he_does() {
     }
     stage.pass(120).await;
     assert!(stage.w1.list(&pods(), None, "").await.unwrap().items.is_empty());
+    let since = stage.now();
     patch(
         &stage.w1,
         &policies(),
@@ -216,6 +217,7 @@ async fn what_the_lessor_does_not_allow_is_refused_until_he_does() {
     )
     .await;
     until_there(&stage.w1, &pods(), Some(MOUNT), &below("default", "web")).await;
+    assert!(stage.now().duration_since(since).as_secs() < 5, "his word counts at once");
 }
 
 #[tokio::test(start_paused = true)]

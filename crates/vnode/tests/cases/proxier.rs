@@ -45,17 +45,6 @@ async fn play(ip: &str) -> (Play, Seen, [Manager; 3]) {
     (play, seen, [manager, syncer, proxier])
 }
 
-/// Waits until the proxier answers at the port of the node.
-async fn until_open(play: &Play) {
-    for _ in 0..300 {
-        if listening(play.address.ip()).contains(&play.address) {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    }
-    panic!("{} never opened", play.address);
-}
-
 /// What was used is what the roles of a proxier allow.
 fn assert_used_is_allowed(seen: &Seen) {
     let roles = atoll_vnode::proxier_roles(PROXIER, "w1", (SYSTEM, "w1"));
@@ -76,15 +65,12 @@ fn assert_used_is_allowed(seen: &Seen) {
 #[tokio::test]
 async fn a_proxier_of_its_own_answers_with_no_more_rights_than_it_needs() {
     let (mut play, seen, managers) = play("127.0.0.81").await;
-    until_open(&play).await;
+    let is_open = async || listening(play.address.ip()).contains(&play.address);
+    until_so("the door of the node opens", is_open).await;
     let (admin, name) = (play.admin(), below("default", "web"));
-    for _ in 0..300 {
-        if play.get("/containerLogs/default/web/c", &admin).await.0 == 200 {
-            break;
-        }
-        // Its own view of the worker may be a moment behind.
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    }
+    // Its own view of the worker may be a moment behind.
+    let answers = async || play.get("/containerLogs/default/web/c", &admin).await.0 == 200;
+    until_so("the pod is answered for", answers).await;
     let (code, text) = play.get("/containerLogs/default/web/c?tailLines=3", &admin).await;
     assert_eq!((code, text.as_str()), (200, format!("w1 {name} container=c&tailLines=3\n").as_str()));
     assert!(play.get("/pods", &admin).await.1.contains("\"name\":\"web\""));
@@ -118,11 +104,7 @@ async fn a_proxier_of_its_own_answers_with_no_more_rights_than_it_needs() {
     .await;
     kill(&play.stage.w1, MOUNT, &name).await;
     until_gone(&play.stage.compute, &nodes(), None, "vnode-w1-n1").await;
-    for _ in 0..300 {
-        if !listening(play.address.ip()).contains(&play.address) {
-            return drop(managers);
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    }
-    panic!("the door of a node that is gone stays open");
+    let is_closed = async || !listening(play.address.ip()).contains(&play.address);
+    until_so("the door of a node that is gone closes", is_closed).await;
+    drop(managers);
 }

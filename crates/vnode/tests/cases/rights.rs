@@ -378,6 +378,34 @@ async fn missing_rights_are_named_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_right_that_is_taken_away_later_is_noticed_when_it_is_missed() {
+    let stage = Stage::open().await;
+    grant(&stage, &Features::new()).await;
+    make_node(&stage.w1, "n1", "4", "8Gi").await;
+    make_policy(&stage.w1, "p1", "w1", json!({})).await;
+    let (_manager, _) = start(&stage).await;
+    stage.bind("w1", json!({})).await;
+    let says = async |reason: &str| {
+        let is = |own: Option<&Value>| own.is_some_and(|own| condition(own, "Ready")["reason"] == reason);
+        until(&stage.compute, &bindings(), None, "w1", is).await.unwrap()
+    };
+    says("ValidationPassed").await;
+    until_there(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
+    let role = stage.w1.get(&access("roles"), Some(MOUNT), "lessee").await.unwrap();
+    let mut less = role["rules"].clone();
+    let own = less.as_array_mut().unwrap().iter_mut().find(|rule| rule["resources"][0] == "pods").unwrap();
+    own["verbs"] = json!(["get", "patch", "delete"]);
+    patch(&stage.w1, &access("roles"), Some(MOUNT), "lessee", "", json!({"rules": less})).await;
+    make_pod(&stage.compute, &pod("web", "vnode-w1-n1", "1")).await;
+    let binding = says("PermissionsMissing").await;
+    let message = condition(&binding, "Ready")["message"].as_str().unwrap();
+    assert!(message.ends_with("does not allow: create pods in kubeocean-worker"), "{message}");
+    patch(&stage.w1, &access("roles"), Some(MOUNT), "lessee", "", json!({"rules": role["rules"]})).await;
+    says("ValidationPassed").await;
+    until_there(&stage.w1, &pods(), Some(MOUNT), &below("default", "web")).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kubeconfig_to_an_instance_of_this_hub_gives_its_own_rights_and_no_more() {
     let stage = Stage::open().await;
     let year = jiff::SignedDuration::from_hours(24 * 365);

@@ -7,7 +7,7 @@ use atoll_api::kubeocean::ClusterBinding;
 use atoll_apiserver::auth::Keys;
 use atoll_apiserver::{ApiService, Hub, Identity};
 use atoll_meta::{Gvr, Status};
-use atoll_runtime::{Endpoint, Patch};
+use atoll_runtime::{Endpoint, Patch, WatchEvent};
 use atoll_store::MemoryEngine;
 use atoll_vnode::{Manager, Options, ShortCut, Worker};
 use base64::Engine as _;
@@ -259,14 +259,55 @@ pub async fn until(
     wanted: impl Fn(Option<&Value>) -> bool,
 ) -> Option<Value> {
     let mut last = None;
-    for _ in 0..12_000 {
-        last = cluster.get_opt(gvr, namespace, name).await.unwrap();
-        if wanted(last.as_ref()) {
-            return last;
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
+    let seen = tokio::time::timeout(PATIENCE, follow(cluster, gvr, namespace, name, wanted, &mut last)).await;
+    if seen.is_err() {
+        panic!("{} {name} in {} never was as wanted; it is {last:#?}", gvr.resource, cluster.name());
     }
-    panic!("{} {name} in {} never was as wanted; it is {last:#?}", gvr.resource, cluster.name());
+    last
+}
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(2400);
+
+/// Follows an object until it is as wanted.
+async fn follow(
+    cluster: &Endpoint,
+    gvr: &Gvr,
+    namespace: Option<&str>,
+    name: &str,
+    wanted: impl Fn(Option<&Value>) -> bool,
+    last: &mut Option<Value>,
+) {
+    let query = format!("fieldSelector=metadata.name%3D{name}");
+    loop {
+        let from = cluster.list(gvr, namespace, &query).await.unwrap().revision;
+        *last = cluster.get_opt(gvr, namespace, name).await.unwrap();
+        if wanted(last.as_ref()) {
+            return;
+        }
+        let mut stream = cluster.watch(gvr, namespace, &query, &from).await.unwrap();
+        while let Some(Ok(event)) = stream.next().await {
+            *last = match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(object),
+                WatchEvent::Deleted(_) => None,
+                WatchEvent::Bookmark(..) => continue,
+                WatchEvent::Error(_) => break,
+            };
+            if wanted(last.as_ref()) {
+                return;
+            }
+        }
+    }
+}
+
+/// Waits until something is so of which nobody tells, such as an open port.
+pub async fn until_so(what: &str, is_so: impl AsyncFn() -> bool) {
+    let asked = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(60), asked).await.is_ok(), "{what}: never");
 }
 
 pub async fn until_there(cluster: &Endpoint, gvr: &Gvr, namespace: Option<&str>, name: &str) -> Value {
