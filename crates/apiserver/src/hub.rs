@@ -87,6 +87,8 @@ pub struct Hub {
     pub(crate) options: Options,
     pub(crate) clock: Clock,
     instances: RwLock<Instances>,
+    /// Counts what begins and ends to be served.
+    roster: tokio::sync::watch::Sender<u64>,
     /// Names of instances this replica is just making; they are shown only when complete.
     creating: parking_lot::Mutex<std::collections::HashSet<String>>,
     pub(crate) admission: RwLock<Vec<Arc<dyn Admission>>>,
@@ -124,6 +126,7 @@ impl Hub {
             options,
             clock,
             instances: RwLock::default(),
+            roster: tokio::sync::watch::Sender::new(0),
             creating: parking_lot::Mutex::default(),
             admission: RwLock::default(),
             connectors: RwLock::default(),
@@ -212,6 +215,16 @@ impl Hub {
         all
     }
 
+    /// Tells when an instance begins or ends to be served here, whichever replica made or dropped it.
+    pub fn roster(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.roster.subscribe()
+    }
+
+    fn serve(&self, instance: Arc<Instance>) {
+        self.instances.write().insert(instance);
+        self.roster.send_modify(|count| *count += 1);
+    }
+
     /// How many instances there are, `root` included.
     pub fn instance_count(&self) -> usize {
         self.instances.read().by_name.len()
@@ -235,7 +248,7 @@ impl Hub {
         let instance = Arc::new(Instance::new(id, name.into()));
         crate::bootstrap::ensure(self, &instance).await?;
         self.load(&instance).await?;
-        self.instances.write().insert(instance.clone());
+        self.serve(instance.clone());
         Ok(instance)
     }
 
@@ -247,7 +260,7 @@ impl Hub {
         let instance = Arc::new(Instance::new(id, name.clone()));
         // Gone already, or the store is away; then requests fail too.
         if self.load(&instance).await.is_ok() && !self.creating.lock().contains(&*name) {
-            self.instances.write().insert(instance);
+            self.serve(instance);
         }
     }
 
@@ -259,6 +272,8 @@ impl Hub {
             && let Some(instance) = instances.remove(name)
         {
             instance.gone.cancel();
+            drop(instances);
+            self.roster.send_modify(|count| *count += 1);
         }
     }
 
@@ -273,6 +288,7 @@ impl Hub {
         self.engine.drop_instance(instance.id).await.map_err(|error| store_status(&error))?;
         self.instances.write().remove(name);
         instance.gone.cancel();
+        self.roster.send_modify(|count| *count += 1);
         self.forget_authority(&instance).await
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_meta::{Reason, Status};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
+use tokio::time::Instant;
 
 use crate::index::Index;
 use crate::query::Query;
@@ -14,8 +15,11 @@ use crate::row::Row;
 use crate::search::Page;
 use crate::shelf::Shelf;
 
-/// How often the rights of a quiet watch are looked at.
-const CHECK: Duration = Duration::from_millis(500);
+/// How often the rights of a quiet watch are looked at when nothing says that they changed: those of an
+/// instance elsewhere change without a word.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// After a change, how long until everybody in the process has taken note of it.
+const TAKE_NOTE: [Duration; 2] = [Duration::from_millis(400), Duration::from_millis(50)];
 
 /// A change that is in the store.
 #[derive(Clone, Debug)]
@@ -36,7 +40,9 @@ pub struct Live {
     shown: HashSet<(i64, String, String)>,
     /// Where the caller was allowed to look when something was told.
     allowed: HashMap<(i64, String), Arc<Shelf>>,
-    check: tokio::time::Interval,
+    changes: Option<watch::Receiver<u64>>,
+    /// When rights are looked at: the soonest is the last.
+    looks: Vec<Instant>,
 }
 
 impl Index {
@@ -48,14 +54,13 @@ impl Index {
         }
         let query = Query { limit: None, offset: 0, token: None, ..query };
         // First listen, then read: what changes in between is told twice, never missed.
-        let events = self.events().subscribe();
+        let (events, changes) = (self.events().subscribe(), rights.changes());
         let page = self.query(&query, &*rights).await?;
         let shown = page.items.iter().map(|item| (item.shelf.id, item.namespace.clone(), item.name.clone())).collect();
         let allowed =
             page.items.iter().map(|item| ((item.shelf.id, item.namespace.clone()), item.shelf.clone())).collect();
-        let mut check = tokio::time::interval(CHECK);
-        check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        Ok((page, Live { query, rights, index: self.clone(), events, shown, allowed, check }))
+        let looks = vec![Instant::now() + LOOK_AGAIN];
+        Ok((page, Live { query, rights, index: self.clone(), events, shown, allowed, changes, looks }))
     }
 }
 
@@ -63,8 +68,18 @@ impl Live {
     /// The next change; an error means the watch has to begin anew.
     pub async fn next(&mut self) -> Result<LiveEvent, Status> {
         loop {
+            let soonest = self.looks.last().copied().unwrap_or_else(|| Instant::now() + LOOK_AGAIN);
             let event = tokio::select! {
-                _ = self.check.tick() => {
+                () = told(&mut self.changes) => {
+                    let now = Instant::now();
+                    self.looks = TAKE_NOTE.iter().map(|pause| now + *pause).collect();
+                    continue;
+                }
+                () = tokio::time::sleep_until(soonest) => {
+                    self.looks.pop();
+                    if self.looks.is_empty() {
+                        self.looks.push(Instant::now() + LOOK_AGAIN);
+                    }
                     self.still_allowed().await?;
                     continue;
                 }
@@ -121,5 +136,16 @@ impl Live {
             return Ok(true);
         }
         Ok(shelf.namespaced && self.rights.may_see(Place { namespace: Some(namespace), ..whole }).await?)
+    }
+}
+
+/// Waits for the next word of a change; for ever when nobody tells.
+async fn told(changes: &mut Option<watch::Receiver<u64>>) {
+    let known = match changes {
+        Some(changes) => changes.changed().await.is_ok(),
+        None => false,
+    };
+    if !known {
+        std::future::pending::<()>().await;
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use atoll_apiserver::auth::{self, Attributes};
 use atoll_apiserver::{Hub, Identity, Verb};
 use atoll_meta::Status;
+use tokio::sync::watch;
 
 /// A resource of a source, and perhaps one namespace or object of it.
 #[derive(Copy, Clone, Debug)]
@@ -36,6 +37,11 @@ impl Place<'_> {
 pub trait Rights: Send + Sync {
     /// Whether all objects of the place may be seen.
     async fn may_see(&self, place: Place<'_>) -> Result<bool, Status>;
+
+    /// Tells when answers may have become others; without it a watch only looks again from time to time.
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
 }
 
 /// Sees everything: for the hub's own controllers and tests.

@@ -408,13 +408,20 @@ async fn a_watch_tells_what_enters_and_leaves_the_question() {
     assert!(matches!(live.next().await.unwrap(), atoll_index::LiveEvent::Removed(..)));
 }
 
-/// Sees everything until told otherwise.
-struct Revocable(std::sync::atomic::AtomicBool);
+/// Sees everything until told otherwise; it tells of that or not.
+struct Revocable {
+    revoked: tokio::sync::watch::Sender<u64>,
+    tells: bool,
+}
 
 #[async_trait::async_trait]
 impl Rights for Revocable {
     async fn may_see(&self, _place: Place<'_>) -> Result<bool, Status> {
-        Ok(self.0.load(std::sync::atomic::Ordering::Relaxed))
+        Ok(*self.revoked.borrow() == 0)
+    }
+
+    fn changes(&self) -> Option<tokio::sync::watch::Receiver<u64>> {
+        self.tells.then(|| self.revoked.subscribe())
     }
 }
 
@@ -425,9 +432,15 @@ async fn a_quiet_watch_ends_when_its_rights_do() {
         .put("a", "", "v1", "pods", true, vec![json!({"kind": "Pod", "metadata": {"name": "p", "namespace": "n"}})])
         .await
         .unwrap();
-    let rights = std::sync::Arc::new(Revocable(true.into()));
-    let (_, mut live) = index.watch(Query::default(), rights.clone()).await.unwrap();
-    rights.0.store(false, std::sync::atomic::Ordering::Relaxed);
-    let ended = tokio::time::timeout(std::time::Duration::from_secs(1), live.next()).await.expect("within a second");
-    assert_eq!(ended.unwrap_err().code, 403);
+    // By the clock of the test: within a second of being told, else when it is looked at again.
+    for (tells, latest) in [(true, 1), (false, 16)] {
+        let rights = std::sync::Arc::new(Revocable { revoked: tokio::sync::watch::Sender::new(0), tells });
+        let (_, mut live) = index.watch(Query::default(), rights.clone()).await.unwrap();
+        tokio::time::pause();
+        let begin = tokio::time::Instant::now();
+        rights.revoked.send_replace(1);
+        assert_eq!(live.next().await.unwrap_err().code, 403);
+        assert!(begin.elapsed() <= std::time::Duration::from_secs(latest), "{:?}", begin.elapsed());
+        tokio::time::resume();
+    }
 }
