@@ -96,6 +96,24 @@ it('deploy by form, and see the same as YAML', () =>
     assert.deepEqual(made.spec.template.spec.containers[0].env, [{ name: 'MODE', value: 'demo' }])
   }))
 
+it('what a workload needs besides has a form, too', () =>
+  story(async ({ page, go, shot }) => {
+    await go('/i/fleet/r/core/v1/configmaps')
+    await page.getByRole('button', { name: 'Create' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name', { exact: true }).fill('settings')
+    for (const [at, [key, value]] of [['colour', 'blue'], ['level', '3']].entries()) {
+      await dialog.getByRole('button', { name: 'Add a key' }).click()
+      await dialog.getByPlaceholder('key').nth(at).fill(key)
+      await dialog.getByLabel('Value').nth(at).fill(value)
+    }
+    await shot('create-configmap')
+    assert.deepEqual(await accessibilityFaults(page), [])
+    await dialog.getByRole('button', { name: 'Create' }).click()
+    await page.getByRole('heading', { name: 'settings' }).waitFor()
+    assert.deepEqual((await ask(hub, '/instances/fleet/api/v1/namespaces/default/configmaps/settings')).data, { colour: 'blue', level: '3' })
+  }))
+
 it('the editor knows what may be written, and points at what may not', () =>
   story(async ({ page, go, shot }) => {
     await go('/i/fleet/o/apps/v1/deployments/default/boutique?tab=yaml')

@@ -3,8 +3,9 @@
 import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from 'react'
 import { ApiError, call } from './http'
 import { type Live, releaseLive, shareLive, type Snapshot, type Source } from './live'
-import { type At, path, type Place, type Query, type Resource } from './paths'
-import type { KObject } from './types'
+import type { Objects } from './generated'
+import { type At, type Known, path, type Place, type Query, type Resource } from './paths'
+import type { KObject, Of } from './types'
 
 const NOTHING: Snapshot = { entries: [], loaded: false, live: false, at: 0, remaining: 0, hasMore: false, loadingMore: false }
 const nothing = () => NOTHING
@@ -30,24 +31,28 @@ export function useLive(source: Source | null): { snapshot: Snapshot; live: Live
   return { snapshot, live }
 }
 
-export interface ListResult extends Snapshot {
-  items: KObject[]
+export interface ListResult<Item = KObject> extends Snapshot {
+  items: Item[]
 }
 
+export function useList<K extends keyof Objects>(place: Place | null, resource: Known<K>, at?: At, query?: Query): ListResult<Of<K>>
+export function useList(place: Place | null, resource: Resource, at?: At, query?: Query): ListResult
 export function useList(place: Place | null, resource: Resource, at: At = {}, query: Query = {}): ListResult {
   const { snapshot } = useLive(place ? { url: path(place, resource, at, query) } : null)
   const items = useMemo(() => snapshot.entries.map((entry) => entry.object), [snapshot.entries])
   return useMemo(() => ({ ...snapshot, items }), [snapshot, items])
 }
 
-export interface OneResult {
-  object?: KObject
+export interface OneResult<Item = KObject> {
+  object?: Item
   error?: ApiError
   loaded: boolean
   live: boolean
   at: number
 }
 
+export function useOne<K extends keyof Objects>(place: Place | null, resource: Known<K>, at: At): OneResult<Of<K>>
+export function useOne(place: Place | null, resource: Resource, at: At): OneResult
 export function useOne(place: Place | null, resource: Resource, at: At): OneResult {
   const { snapshot } = useLive(place && at.name ? { url: path(place, resource, at), single: true } : null)
   return { object: snapshot.entries[0]?.object, error: snapshot.error, loaded: snapshot.loaded, live: snapshot.live, at: snapshot.at }

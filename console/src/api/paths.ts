@@ -1,6 +1,6 @@
 // Where things are: an instance of the hub, or a member behind one.
 
-import { RESOURCES } from './generated'
+import { type Objects, RESOURCES } from './generated'
 
 export interface Place {
   instance: string
@@ -11,6 +11,11 @@ export interface Resource {
   group: string
   version: string
   plural: string
+}
+
+/** A resource whose objects have a type. */
+export interface Known<K extends keyof Objects> extends Resource {
+  kind: K
 }
 
 export interface At {
@@ -25,23 +30,23 @@ const enc = encodeURIComponent
 
 export const res = (group: string, version: string, plural: string): Resource => ({ group, version, plural })
 
-export const CLUSTERS: Resource = RESOURCES.Cluster
-export const BINDINGS: Resource = RESOURCES.ResourceBinding
-export const CLUSTER_BINDINGS: Resource = RESOURCES.ClusterResourceBinding
-export const WORKS: Resource = RESOURCES.Work
-export const POLICIES: Resource = RESOURCES.PropagationPolicy
-export const CLUSTER_POLICIES: Resource = RESOURCES.ClusterPropagationPolicy
-export const OVERRIDES: Resource = RESOURCES.OverridePolicy
-export const CLUSTER_OVERRIDES: Resource = RESOURCES.ClusterOverridePolicy
-export const INSTANCES: Resource = RESOURCES.Instance
-export const GRANTS: Resource = RESOURCES.Grant
-export const LENDERS: Resource = RESOURCES.ClusterBinding
-export const LEASES: Resource = RESOURCES.ResourceLeasingPolicy
-export const NODES: Resource = RESOURCES.Node
-export const PODS: Resource = RESOURCES.Pod
-export const EVENTS: Resource = RESOURCES.Event
-export const NAMESPACES: Resource = RESOURCES.Namespace
-export const DEPLOYMENTS: Resource = RESOURCES.Deployment
+export const CLUSTERS: Known<'Cluster'> = RESOURCES.Cluster
+export const BINDINGS: Known<'ResourceBinding'> = RESOURCES.ResourceBinding
+export const CLUSTER_BINDINGS: Known<'ClusterResourceBinding'> = RESOURCES.ClusterResourceBinding
+export const WORKS: Known<'Work'> = RESOURCES.Work
+export const POLICIES: Known<'PropagationPolicy'> = RESOURCES.PropagationPolicy
+export const CLUSTER_POLICIES: Known<'ClusterPropagationPolicy'> = RESOURCES.ClusterPropagationPolicy
+export const OVERRIDES: Known<'OverridePolicy'> = RESOURCES.OverridePolicy
+export const CLUSTER_OVERRIDES: Known<'ClusterOverridePolicy'> = RESOURCES.ClusterOverridePolicy
+export const INSTANCES: Known<'Instance'> = RESOURCES.Instance
+export const GRANTS: Known<'Grant'> = RESOURCES.Grant
+export const LENDERS: Known<'ClusterBinding'> = RESOURCES.ClusterBinding
+export const LEASES: Known<'ResourceLeasingPolicy'> = RESOURCES.ResourceLeasingPolicy
+export const NODES: Known<'Node'> = RESOURCES.Node
+export const PODS: Known<'Pod'> = RESOURCES.Pod
+export const EVENTS: Known<'Event'> = RESOURCES.Event
+export const NAMESPACES: Known<'Namespace'> = RESOURCES.Namespace
+export const DEPLOYMENTS: Known<'Deployment'> = RESOURCES.Deployment
 
 /** The part of the path before `/api` and `/apis`. */
 export function base(place: Place): string {

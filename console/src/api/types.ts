@@ -1,4 +1,7 @@
-// What every Kubernetes object has. Kinds are data here, as in the server.
+// What every Kubernetes object has. Kinds are data here, as in the server; those the console knows by name have their types
+// from the OpenAPI of the hub.
+
+import type { Objects } from './generated'
 
 export interface Owner {
   apiVersion: string
@@ -44,6 +47,18 @@ export interface KObject {
   [field: string]: Loose
 }
 
+/** Somebody who was given something. */
+export interface Subject {
+  kind: string
+  name: string
+  namespace?: string
+}
+
+/** What the server says about who asks. */
+export interface SelfReview {
+  status?: { userInfo?: { username?: string; groups?: string[] } }
+}
+
 export interface Column {
   name: string
   type: string
@@ -59,3 +74,6 @@ export interface Status {
   message?: string
   details?: { name?: string; kind?: string; group?: string; causes?: { field?: string; message?: string; reason?: string }[] }
 }
+
+/** An object of a kind that the console knows by name. A server may leave parts out, so readers look before they reach. */
+export type Of<K extends keyof Objects> = Partial<Omit<Objects[K], 'metadata'>> & { metadata: Meta }

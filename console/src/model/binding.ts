@@ -1,25 +1,24 @@
 // What a ResourceBinding says: how far its template has come.
 
-import type { KObject } from '../api/types'
+import type { Of } from '../api/types'
 import { condition, type Health } from './health'
 
-export interface Aggregated {
-  clusterName: string
-  applied?: boolean
-  appliedMessage?: string
-  health?: string
+type Told = NonNullable<NonNullable<Of<'ResourceBinding'>['status']>['aggregatedStatus']>[number]
+
+/** What one member tells; its own status is of whatever kind the object is. */
+export interface Aggregated extends Omit<Told, 'status'> {
   status?: Record<string, unknown>
 }
 
-export function aggregated(binding: KObject | undefined): Aggregated[] {
-  return binding?.status?.aggregatedStatus ?? []
+export function aggregated(binding: Of<'ResourceBinding'> | undefined): Aggregated[] {
+  return (binding?.status?.aggregatedStatus ?? []) as Aggregated[]
 }
 
-export function bindingHealth(binding: KObject): Health {
+export function bindingHealth(binding: Of<'ResourceBinding'>): Health {
   if (binding.metadata.deletionTimestamp) return { tone: 'busy', word: 'Terminating' }
   const scheduled = condition(binding, 'Scheduled')
   if (scheduled?.status === 'False') return { tone: 'bad', word: 'Unscheduled', why: scheduled.message }
-  const targets: { name: string }[] = binding.spec?.clusters ?? []
+  const targets = binding.spec?.clusters ?? []
   if (!scheduled && targets.length === 0) return { tone: 'busy', word: 'Deciding' }
   const items = aggregated(binding)
   const refused = items.find((item) => !item.applied && item.appliedMessage)
@@ -33,9 +32,9 @@ export function bindingHealth(binding: KObject): Health {
 }
 
 /** Ready and wanted replicas over all members, for workloads. */
-export function bindingReplicas(binding: KObject): { ready: number; wanted: number } | undefined {
+export function bindingReplicas(binding: Of<'ResourceBinding'>): { ready: number; wanted: number } | undefined {
   if (!binding.spec?.replicas) return undefined
-  const targets: { replicas?: number }[] = binding.spec.clusters ?? []
+  const targets = binding.spec.clusters ?? []
   const wanted = targets.reduce((sum, target) => sum + (target.replicas ?? 0), 0)
   const ready = aggregated(binding).reduce((sum, item) => sum + Number(item.status?.readyReplicas ?? item.status?.numberReady ?? item.status?.succeeded ?? 0), 0)
   return { ready, wanted: wanted || binding.spec.replicas }

@@ -1,6 +1,7 @@
 // The record of a scheduling decision that the fleet keeps with a binding.
 
-import type { KObject } from '../api/types'
+import type { Of } from '../api/types'
+import { condition } from './health'
 
 export const DECISION = 'atoll.io/decision'
 
@@ -29,12 +30,12 @@ export interface Decision {
 }
 
 /** What the binding tells of its decision; without a record, what its spec and status tell. */
-export function decisionOf(binding: KObject | undefined): Decision | undefined {
+export function decisionOf(binding: Of<'ResourceBinding'> | undefined): Decision | undefined {
   if (!binding) return undefined
   return recorded(binding) ?? fromSpec(binding)
 }
 
-function recorded(binding: KObject): Decision | undefined {
+function recorded(binding: Of<'ResourceBinding'>): Decision | undefined {
   const text = binding.metadata.annotations?.[DECISION]
   if (!text) return undefined
   try {
@@ -54,15 +55,15 @@ function recorded(binding: KObject): Decision | undefined {
   }
 }
 
-function fromSpec(binding: KObject): Decision {
-  const scheduled = (binding.status?.conditions ?? []).find((one: { type: string }) => one.type === 'Scheduled')
+function fromSpec(binding: Of<'ResourceBinding'>): Decision {
+  const scheduled = condition(binding, 'Scheduled')
   return {
     at: binding.status?.lastScheduledTime,
-    chosen: (binding.spec?.clusters ?? []).map((target: { name: string; replicas?: number }) => ({ cluster: target.name, replicas: target.replicas ?? 0 })),
+    chosen: (binding.spec?.clusters ?? []).map((target) => ({ cluster: target.name, replicas: target.replicas ?? 0 })),
     refused: [],
     affinity: binding.status?.schedulerObservingAffinityName,
     skipped: [],
-    error: scheduled?.status === 'False' ? { reason: scheduled.reason, message: scheduled.message } : undefined,
+    error: scheduled?.status === 'False' ? { reason: scheduled.reason ?? '', message: scheduled.message ?? '' } : undefined,
   }
 }
 

@@ -1,6 +1,6 @@
 // Health of things at one glance, from what they say about themselves.
 
-import type { Condition, KObject } from '../api/types'
+import type { Condition, KObject, Meta, Of } from '../api/types'
 import { quantity } from './quantity'
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'idle' | 'busy'
@@ -13,11 +13,16 @@ export interface Health {
   why?: string
 }
 
-export function condition(object: KObject | undefined, type: string): Condition | undefined {
-  return (object?.status?.conditions as Condition[] | undefined)?.find((one) => one.type === type)
+interface Conditioned {
+  metadata: Meta
+  status?: { conditions?: Condition[] }
 }
 
-export function clusterHealth(cluster: KObject): Health {
+export function condition(object: Conditioned | undefined, type: string): Condition | undefined {
+  return object?.status?.conditions?.find((one) => one.type === type)
+}
+
+export function clusterHealth(cluster: Of<'Cluster'>): Health {
   if (cluster.metadata.deletionTimestamp) return { tone: 'busy', word: 'Terminating' }
   const ready = condition(cluster, 'Ready')
   if (!ready) return { tone: 'idle', word: 'Unknown', why: 'no report yet' }
@@ -28,8 +33,8 @@ export function clusterHealth(cluster: KObject): Health {
 
 export const CORDON = 'cluster.karmada.io/unschedulable'
 
-export function isCordoned(cluster: KObject): boolean {
-  return (cluster.spec?.taints ?? []).some((taint: { key: string }) => taint.key === CORDON)
+export function isCordoned(cluster: Of<'Cluster'>): boolean {
+  return (cluster.spec?.taints ?? []).some((taint) => taint.key === CORDON)
 }
 
 export interface Usage {
@@ -38,7 +43,7 @@ export interface Usage {
 }
 
 /** What is asked for and what there is, of one resource of a member. */
-export function clusterUsage(cluster: KObject, resource: string): Usage {
+export function clusterUsage(cluster: Of<'Cluster'>, resource: string): Usage {
   const summary = cluster.status?.resourceSummary
   return {
     used: quantity(summary?.allocated?.[resource]) + quantity(summary?.allocating?.[resource]),
@@ -47,8 +52,8 @@ export function clusterUsage(cluster: KObject, resource: string): Usage {
 }
 
 /** The word kubectl would show for a pod. */
-export function podHealth(pod: KObject): Health {
-  const status = pod.status ?? {}
+export function podHealth(pod: Of<'Pod'>): Health {
+  const status: NonNullable<typeof pod.status> = pod.status ?? {}
   if (pod.metadata.deletionTimestamp) return { tone: 'busy', word: 'Terminating' }
   for (const container of [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]) {
     const waiting = container.state?.waiting

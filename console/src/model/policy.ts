@@ -1,6 +1,14 @@
 // What a policy would select: objects by its selectors, clusters by its placement.
 
-import type { KObject, Loose } from '../api/types'
+import type { KObject, Of } from '../api/types'
+
+type Spec = NonNullable<Of<'PropagationPolicy'>['spec']>
+export type Placement = Spec['placement']
+export type Selector = Spec['resourceSelectors'][number]
+type Affinity = NonNullable<NonNullable<Placement>['clusterAffinity']>
+type Toleration = NonNullable<NonNullable<Placement>['clusterTolerations']>[number]
+type Cluster = Of<'Cluster'>
+type Taint = NonNullable<NonNullable<Cluster['spec']>['taints']>[number]
 
 interface Requirement {
   key: string
@@ -35,7 +43,7 @@ function meets({ operator, values = [] }: Requirement, value: string | undefined
 }
 
 /** Whether a resource selector of a policy names an object. */
-export function names(selector: Loose, object: KObject, policyNamespace: string | undefined): boolean {
+export function names(selector: Selector, object: KObject, policyNamespace: string | undefined): boolean {
   if (selector.apiVersion !== object.apiVersion || selector.kind !== object.kind) return false
   const namespace = selector.namespace || policyNamespace
   if (namespace && object.metadata.namespace && object.metadata.namespace !== namespace) return false
@@ -44,47 +52,48 @@ export function names(selector: Loose, object: KObject, policyNamespace: string 
 }
 
 /** Whether a cluster is in the set an affinity chooses from. */
-export function inAffinity(affinity: Loose, cluster: KObject): boolean {
+export function inAffinity(affinity: Affinity | undefined, cluster: Cluster): boolean {
   if (!affinity) return true
   const { name, labels } = cluster.metadata
   if ((affinity.exclude ?? []).includes(name)) return false
   if (affinity.clusterNames?.length && !affinity.clusterNames.includes(name)) return false
   if (affinity.labelSelector && !selects(affinity.labelSelector, labels)) return false
-  return (affinity.fieldSelector?.matchExpressions ?? []).every((one: Requirement) => fieldMeets(one, cluster))
+  return (affinity.fieldSelector?.matchExpressions ?? []).every((one) => fieldMeets(one, cluster))
 }
 
-function fieldMeets(requirement: Requirement, cluster: KObject): boolean {
-  const values: (string | undefined)[] = requirement.key === 'zone' ? (cluster.spec?.zones ?? [cluster.spec?.zone]) : [cluster.spec?.[requirement.key]]
+function fieldMeets(requirement: Requirement, cluster: Cluster): boolean {
+  const { zone, zones, region, provider } = cluster.spec ?? {}
+  const values = requirement.key === 'zone' ? (zones ?? [zone]) : [requirement.key === 'region' ? region : requirement.key === 'provider' ? provider : undefined]
   return requirement.operator === 'In' ? values.some((value) => meets(requirement, value)) : values.every((value) => meets(requirement, value))
 }
 
 export interface Fit {
-  cluster: KObject
+  cluster: Cluster
   fits: boolean
   why?: string
 }
 
 /** Which clusters a placement may choose, before room and spread are looked at. */
-export function clusterFits(placement: Loose, clusters: KObject[]): Fit[] {
-  const terms: Loose[] = placement?.clusterAffinities?.length ? placement.clusterAffinities : [placement?.clusterAffinity]
+export function clusterFits(placement: Placement, clusters: Cluster[]): Fit[] {
+  const terms = placement?.clusterAffinities?.length ? placement.clusterAffinities : [placement?.clusterAffinity]
   return clusters.map((cluster) => {
     if (!terms.some((term) => inAffinity(term, cluster))) return { cluster, fits: false, why: 'affinity' }
-    const taint = (cluster.spec?.taints ?? []).find((one: Loose) => one.effect !== 'PreferNoSchedule' && !(placement?.clusterTolerations ?? []).some((toleration: Loose) => tolerates(toleration, one)))
+    const taint = (cluster.spec?.taints ?? []).find((one) => one.effect !== 'PreferNoSchedule' && !(placement?.clusterTolerations ?? []).some((toleration) => tolerates(toleration, one)))
     return taint ? { cluster, fits: false, why: `${taint.key}:${taint.effect}` } : { cluster, fits: true }
   })
 }
 
-function tolerates(toleration: Loose, taint: Loose): boolean {
+function tolerates(toleration: Toleration, taint: Taint): boolean {
   if (toleration.effect && toleration.effect !== taint.effect) return false
   if (!toleration.key) return toleration.operator === 'Exists'
   return toleration.key === taint.key && (toleration.operator === 'Exists' || (toleration.value ?? '') === (taint.value ?? ''))
 }
 
 /** One line about where a policy puts things. */
-export function placementText(placement: Loose): string {
+export function placementText(placement: Placement): string {
   const parts: string[] = []
   const affinity = placement?.clusterAffinity
-  if (placement?.clusterAffinities?.length) parts.push(placement.clusterAffinities.map((term: Loose) => term.affinityName).join(' → '))
+  if (placement?.clusterAffinities?.length) parts.push(placement.clusterAffinities.map((term) => term.affinityName).join(' → '))
   if (affinity?.clusterNames?.length) parts.push(affinity.clusterNames.join(', '))
   if (affinity?.labelSelector) parts.push(Object.entries(affinity.labelSelector.matchLabels ?? {}).map(([key, value]) => `${key}=${value}`).join(','))
   if (affinity?.exclude?.length) parts.push(`− ${affinity.exclude.join(', ')}`)
@@ -92,14 +101,14 @@ export function placementText(placement: Loose): string {
   return parts.filter(Boolean).join(' · ')
 }
 
-export function selectorText(selector: Loose): string {
+export function selectorText(selector: Selector): string {
   if (selector.name) return `${selector.kind} ${selector.name}`
   const labels = Object.entries(selector.labelSelector?.matchLabels ?? {}).map(([key, value]) => `${key}=${value}`)
   return `${selector.kind} ${labels.join(',') || '*'}`
 }
 
 /** The bindings a propagation policy claimed. */
-export function claimedBy(policy: KObject, bindings: KObject[]): KObject[] {
+export function claimedBy(policy: Of<'PropagationPolicy'>, bindings: Of<'ResourceBinding'>[]): Of<'ResourceBinding'>[] {
   const { name, namespace } = policy.metadata
   return bindings.filter(({ metadata: { annotations = {} } }) =>
     namespace
@@ -109,8 +118,8 @@ export function claimedBy(policy: KObject, bindings: KObject[]): KObject[] {
 }
 
 /** The bindings an override policy changes something for. */
-export function overriddenBy(policy: KObject, bindings: KObject[]): KObject[] {
-  const selectors: Loose[] = policy.spec?.resourceSelectors ?? []
+export function overriddenBy(policy: Of<'OverridePolicy'>, bindings: Of<'ResourceBinding'>[]): Of<'ResourceBinding'>[] {
+  const selectors = policy.spec?.resourceSelectors ?? []
   return bindings.filter((binding) => {
     const reference = binding.spec?.resource
     if (policy.metadata.namespace && binding.metadata.namespace !== policy.metadata.namespace) return false

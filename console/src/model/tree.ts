@@ -1,6 +1,6 @@
 // From a template to its pods: one lane for each cluster, and the first thing in the way.
 
-import type { KObject } from '../api/types'
+import type { KObject, Of } from '../api/types'
 import type { Word } from '../i18n'
 import { aggregated, type Aggregated } from './binding'
 import { type Decision, decisionOf } from './decision'
@@ -11,8 +11,8 @@ export interface Lane {
   replicas: number
   room?: number
   /** The member; missing when it left. */
-  member?: KObject
-  work?: KObject
+  member?: Of<'Cluster'>
+  work?: Of<'Work'>
   told?: Aggregated
   /** Why the workload is leaving. */
   evicting?: string
@@ -20,19 +20,19 @@ export interface Lane {
 
 export interface Tree {
   template?: KObject
-  binding?: KObject
+  binding?: Of<'ResourceBinding'>
   decision?: Decision
   lanes: Lane[]
 }
 
 export interface Ingredients {
   template?: KObject
-  binding?: KObject
-  works: KObject[]
-  clusters: KObject[]
+  binding?: Of<'ResourceBinding'>
+  works: Of<'Work'>[]
+  clusters: Of<'Cluster'>[]
 }
 
-export function clusterOfWork(work: KObject): string {
+export function clusterOfWork(work: Of<'Work'>): string {
   return (work.metadata.namespace ?? '').replace(/^karmada-es-/, '')
 }
 
@@ -42,8 +42,8 @@ export function buildTree({ template, binding, works, clusters }: Ingredients): 
   const byCluster = new Map(works.map((work) => [clusterOfWork(work), work]))
   const told = new Map(aggregated(binding).map((item) => [item.clusterName, item]))
   const rooms = new Map((decision?.chosen ?? []).map((chosen) => [chosen.cluster, chosen.room]))
-  const targets: { name: string; replicas?: number }[] = binding?.spec?.clusters ?? []
-  const leaving: { fromCluster: string; reason?: string; message?: string }[] = binding?.spec?.gracefulEvictionTasks ?? []
+  const targets = binding?.spec?.clusters ?? []
+  const leaving = binding?.spec?.gracefulEvictionTasks ?? []
   const lane = (name: string, replicas: number, evicting?: string): Lane => ({
     cluster: name, replicas, room: rooms.get(name), member: members.get(name), work: byCluster.get(name), told: told.get(name), evicting,
   })
@@ -69,7 +69,7 @@ export function laneHealth(lane: Lane, pods: KObject[] = []): Health {
   return { tone: 'busy', word: 'Applied' }
 }
 
-export function workHealth(work: KObject | undefined): Health {
+export function workHealth(work: Of<'Work'> | undefined): Health {
   if (!work) return { tone: 'busy', word: 'Unwritten' }
   if (work.metadata.deletionTimestamp) return { tone: 'busy', word: 'Terminating' }
   const held = condition(work, 'Dispatching')

@@ -5,7 +5,7 @@ import { Link } from 'wouter'
 import { call } from '../api/http'
 import { useFetched, useList } from '../api/hooks'
 import { base, res } from '../api/paths'
-import type { KObject, Loose } from '../api/types'
+import type { KObject, Subject } from '../api/types'
 import { t } from '../i18n'
 import { listLink, objectLink } from '../model/links'
 import { SECTIONS } from '../model/sections'
@@ -13,6 +13,13 @@ import { useHere } from '../place'
 import { Bones, Cut, Empty, Failure, Panel, Tag } from '../ui/parts'
 import { HubAccess } from './hub-access'
 import { NamespacePicker } from './resources'
+
+interface Rule {
+  verbs: string[]
+  apiGroups?: string[]
+  resources?: string[]
+  resourceNames?: string[]
+}
 
 const BINDINGS = res('rbac.authorization.k8s.io', 'v1', 'clusterrolebindings')
 
@@ -41,9 +48,9 @@ function Mine() {
   const { place } = useHere()
   const [namespace, setNamespace] = useState('default')
   const review = useFetched(`${place.instance} ${namespace}`, (signal) =>
-    call<Loose>(`${base(place)}/apis/authorization.k8s.io/v1/selfsubjectrulesreviews`, { method: 'POST', signal, body: { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } } }),
+    call<{ status?: { resourceRules?: Rule[] } }>(`${base(place)}/apis/authorization.k8s.io/v1/selfsubjectrulesreviews`, { method: 'POST', signal, body: { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } } }),
   )
-  const rules: Loose[] = review.value?.status?.resourceRules ?? []
+  const rules = review.value?.status?.resourceRules ?? []
   return (
     <Panel title={t('access.mine')} flush tools={<NamespacePicker place={place} value={namespace} onChange={setNamespace} all={false} />}>
       {review.error ? (
@@ -74,7 +81,7 @@ function Mine() {
                     <span className="row wrap gap-4">{words(rule.verbs)}</span>
                   </td>
                   <td className="breaks">{(rule.resources ?? []).join(', ')}</td>
-                  <td className="breaks muted">{(rule.apiGroups ?? []).map((group: string) => group || 'core').join(', ')}</td>
+                  <td className="breaks muted">{(rule.apiGroups ?? []).map((group) => group || 'core').join(', ')}</td>
                   <td className="breaks muted">{(rule.resourceNames ?? []).join(', ') || '—'}</td>
                 </tr>
               ))}
@@ -119,7 +126,7 @@ function Grants() {
 
 function Grant({ binding }: { binding: KObject }) {
   const { place } = useHere()
-  const subjects: Loose[] = binding.subjects ?? []
+  const subjects: Subject[] = binding.subjects ?? []
   return (
     <li>
       <Link className="strong cut" style={{ flex: '0 0 28%' }} href={objectLink(place, BINDINGS, undefined, binding.metadata.name)} title={binding.metadata.name}>

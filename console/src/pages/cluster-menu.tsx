@@ -134,8 +134,8 @@ async function setCordon(place: { instance: string }, cluster: KObject, on: bool
 function LeaveDialog({ name, onClose, onDone }: { name: string; onClose: () => void; onDone: () => void }) {
   const { place } = useHere()
   const bindings = useList(place, BINDINGS)
-  const here = bindings.items.filter((binding) => binding.spec?.clusters?.some((target: { name: string }) => target.name === name))
-  const alone = here.filter((binding) => binding.spec.clusters.length === 1)
+  const here = bindings.items.filter((binding) => binding.spec?.clusters?.some((target) => target.name === name))
+  const alone = here.filter((binding) => binding.spec?.clusters?.length === 1)
   const leave = async () => {
     try {
       await call(path(place, CLUSTERS, { name }), { method: 'DELETE' })
@@ -154,7 +154,7 @@ function LeaveDialog({ name, onClose, onDone }: { name: string; onClose: () => v
         <ul>
           {here.slice(0, 8).map((binding) => (
             <li key={binding.metadata.uid} className="breaks">
-              {binding.spec.resource.kind} {binding.metadata.namespace}/{binding.spec.resource.name}
+              {binding.spec?.resource.kind} {binding.metadata.namespace}/{binding.spec?.resource.name}
             </li>
           ))}
           {here.length > 8 && <li>+{here.length - 8}</li>}

@@ -16,6 +16,9 @@ import { Age, AsOf, Bones, Empty, Failure, HealthPill, Labels, Meter, Panel, Pil
 import { ClusterMenu } from './cluster-menu'
 import { Usage } from './usage'
 
+/** What a cluster has room for, and its name. */
+const ROOM = [['cpu', 'cpu'], ['memory', 'memory'], ['pods', 'pods'], ['ephemeral-storage', 'cluster.disk']] as const
+
 export default function ClusterPage({ name }: { name: string }) {
   const { place } = useHere()
   const { object: cluster, error, loaded, live, at } = useOne(place, CLUSTERS, { name })
@@ -38,10 +41,10 @@ export default function ClusterPage({ name }: { name: string }) {
         <Facts cluster={cluster} />
         <Panel title={t('cluster.room')}>
           <div className="stack">
-            {['cpu', 'memory', 'pods', 'ephemeral-storage'].map((resource) => {
+            {ROOM.map(([resource, word]) => {
               const usage = clusterUsage(cluster, resource)
               if (usage.total === 0) return null
-              return <Meter key={resource} label={resource === 'cpu' ? t('cpu') : resource === 'memory' ? t('memory') : resource} {...usage} format={(value) => shown(resource, value)} />
+              return <Meter key={resource} label={t(word)} {...usage} format={(value) => shown(resource, value)} />
             })}
             {clusterUsage(cluster, 'cpu').total === 0 && <span className="muted small">{t('cluster.noroom')}</span>}
           </div>
@@ -201,7 +204,7 @@ export function Conditions({ conditions }: { conditions: Condition[] }) {
 function Placed({ name }: { name: string }) {
   const { place } = useHere()
   const bindings = useList(place, BINDINGS)
-  const here = bindings.items.filter((binding) => binding.spec?.clusters?.some((target: { name: string }) => target.name === name))
+  const here = bindings.items.filter((binding) => binding.spec?.clusters?.some((target) => target.name === name))
   return (
     <Panel title={t('cluster.placed')} tools={<span className="count">{here.length}</span>} flush>
       {!bindings.loaded ? (
@@ -213,9 +216,9 @@ function Placed({ name }: { name: string }) {
       ) : (
         <ul className="lines">
           {here.slice(0, 30).map((binding) => {
-            const reference = binding.spec.resource
-            const replicas = binding.spec.clusters.find((target: { name: string }) => target.name === name)?.replicas
-            return (
+            const reference = binding.spec?.resource
+            const replicas = binding.spec?.clusters?.find((target) => target.name === name)?.replicas
+            return reference && (
               <li key={binding.metadata.uid}>
                 <HealthPill health={bindingHealth(binding)} />
                 <Link href={objectLink(place, resourceOf(reference), reference.namespace, reference.name, { tab: 'tree' })} className="strong cut grow" title={reference.name}>

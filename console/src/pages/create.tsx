@@ -1,19 +1,21 @@
-// A new object, written as YAML and checked by the server before it is made.
+// A new object, filled in or written as YAML, and checked by the server before it is made.
 
+import { Plus } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import { useLocation } from 'wouter'
+import { useMay } from '../api/access'
 import { ApiError, call } from '../api/http'
 import { kindsOf } from '../api/discovery'
 import { apiVersion, path, type Place, type Resource, splitApiVersion } from '../api/paths'
 import type { KObject } from '../api/types'
 import { t } from '../i18n'
+import { blank, type Filled, FORMS, objectOf, wrong } from '../model/forms'
 import { objectLink } from '../model/links'
 import { starter } from '../model/starter'
-import { FIRST, FORMS, objectOf, type Workload, wrong } from '../model/workload'
 import { Dialog } from '../ui/dialog'
 import { Bones, Button, Failure, Notice, Segments } from '../ui/parts'
 import { toast } from '../ui/toast'
-import { WorkloadForm } from './workload-form'
+import { ObjectFields } from './object-form'
 
 const Code = lazy(() => import('../ui/code'))
 
@@ -26,23 +28,39 @@ interface Props {
   onClose: () => void
 }
 
+/** A button that opens the form of a kind, for who may make one. */
+export function CreateButton({ place, resource, kind, namespace }: { place: Place; resource: Resource; kind: string; namespace?: string }) {
+  const [open, setOpen] = useState(false)
+  const may = useMay(place, { verb: 'create', group: resource.group, resource: resource.plural })
+  if (!may) return null
+  return (
+    <>
+      <Button look="small" onClick={() => setOpen(true)}>
+        <Plus size={13} aria-hidden="true" /> {t('create')}
+      </Button>
+      {open && <CreateDialog place={place} resource={resource} kind={kind} namespaced={namespace !== undefined} namespace={namespace ?? ''} onClose={() => setOpen(false)} />}
+    </>
+  )
+}
+
 export function CreateDialog({ place, resource, kind, namespaced, namespace, onClose }: Props) {
   const [text, setText] = useState(() => starter(apiVersion(resource), kind, namespaced ? namespace : undefined))
-  const hasForm = FORMS.includes(kind)
-  const [view, setView] = useState<'form' | 'yaml'>(hasForm ? 'form' : 'yaml')
-  const [form, setForm] = useState<Workload>(FIRST)
+  const form = FORMS[kind]
+  const [view, setView] = useState<'form' | 'yaml'>(form ? 'form' : 'yaml')
+  const [filled, setFilled] = useState<Filled | null>(null)
   const [error, setError] = useState<ApiError | null>(null)
   const [checked, setChecked] = useState(false)
   const [, go] = useLocation()
-  const complete = view === 'yaml' || wrong(form).length === 0
+  const shown = filled ?? (form && blank(form))
+  const complete = view === 'yaml' || (form && shown && wrong(form, shown).length === 0)
   const written = async () => {
-    if (view === 'yaml') return text
+    if (view === 'yaml' || !form || !shown) return text
     const { stringify } = await import('yaml')
-    return stringify(objectOf(form, apiVersion(resource), kind, namespace))
+    return stringify(objectOf(form, shown, apiVersion(resource), kind, namespaced ? namespace : undefined))
   }
   // What was filled in is shown as YAML; an untouched form leaves the example.
   const turn = async (next: 'form' | 'yaml') => {
-    if (next === 'yaml' && form !== FIRST) setText(await written())
+    if (next === 'yaml' && filled) setText(await written())
     setView(next)
   }
   const attempt = async (dryRun: boolean) => {
@@ -64,7 +82,7 @@ export function CreateDialog({ place, resource, kind, namespaced, namespace, onC
       look="wide"
       title={t('create.title', { kind })}
       onClose={onClose}
-      tools={hasForm && <Segments label={t('view')} value={view} onChange={turn} options={[{ value: 'form', text: t('form') }, { value: 'yaml', text: 'YAML' }]} />}
+      tools={form && <Segments label={t('view')} value={view} onChange={turn} options={[{ value: 'form', text: t('form') }, { value: 'yaml', text: 'YAML' }]} />}
       footer={
         <>
           <Button onClick={onClose}>{t('cancel')}</Button>
@@ -80,8 +98,8 @@ export function CreateDialog({ place, resource, kind, namespaced, namespace, onC
       <div className="stack">
         {error && <Failure error={error} />}
         {checked && <Notice tone="ok" title={t('check.ok')} />}
-        {view === 'form' ? (
-          <WorkloadForm form={form} kind={kind} onChange={setForm} />
+        {view === 'form' && form && shown ? (
+          <ObjectFields form={form} filled={shown} onChange={setFilled} />
         ) : (
           <Suspense fallback={<Bones lines={8} />}>
             <Code value={text} onChange={setText} label={t('yaml')} height="min(56vh, 520px)" place={place} />

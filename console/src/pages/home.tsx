@@ -1,12 +1,12 @@
 // All instances of the hub at a glance.
 
 import { ArrowRight, Plus, Server } from 'lucide-react'
-import { type FormEvent, useState } from 'react'
+import { type FormEvent, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { useMay } from '../api/access'
 import { call } from '../api/http'
-import { useList } from '../api/hooks'
-import { INSTANCES, NODES, path } from '../api/paths'
+import { useFetched, useList } from '../api/hooks'
+import { BINDINGS, INSTANCES, NODES, path } from '../api/paths'
 import type { Objects } from '../api/generated'
 import type { KObject } from '../api/types'
 import { t } from '../i18n'
@@ -101,7 +101,7 @@ function InstanceCard({ instance }: { instance: KObject }) {
           {instance.metadata.creationTimestamp && <Age since={instance.metadata.creationTimestamp} />}
         </div>
         {trouble?.status === 'False' && <Notice tone="bad" title={trouble.reason ?? phase}>{trouble.message}</Notice>}
-        <CardFigures statistics={statistics} />
+        <CardFigures name={name} statistics={statistics} />
       </div>
     </article>
   )
@@ -136,7 +136,8 @@ function SimulatedCard({ instance }: { instance: KObject }) {
   )
 }
 
-function CardFigures({ statistics }: { statistics?: Statistics }) {
+function CardFigures({ name, statistics }: { name: string; statistics?: Statistics }) {
+  const workloads = useWorkloads(statistics?.clusters ? name : null, statistics?.pods ?? 0)
   if (!statistics) return <p className="small muted">{t('home.nostats')}</p>
   if (statistics.clusters === 0) return <p className="small muted">{t('home.nomembers')}</p>
   return (
@@ -144,12 +145,21 @@ function CardFigures({ statistics }: { statistics?: Statistics }) {
       <dl className="figures-row">
         <Figure label={t('clusters')} value={`${statistics.readyClusters}/${statistics.clusters}`} bad={statistics.readyClusters < statistics.clusters} />
         <Figure label={t('nodes')} value={statistics.nodes.toLocaleString('en')} />
+        {workloads !== undefined && <Figure label={t('nav.workloads')} value={workloads.toLocaleString('en')} />}
         <Figure label={t('pods')} value={statistics.pods.toLocaleString('en')} />
       </dl>
       <Meter label={t('cpu')} used={statistics.cpu.used} total={statistics.cpu.total} format={cores} />
       <Meter label={t('memory')} used={statistics.memory.used} total={statistics.memory.total} format={bytes} />
     </>
   )
+}
+
+/** How many templates were placed; asked again when the number of pods changes. */
+function useWorkloads(name: string | null, pods: number): number | undefined {
+  const counted = useFetched(name && `${name} ${pods}`, (signal) => call<{ items: unknown[]; metadata?: { remainingItemCount?: number } }>(path({ instance: name ?? '' }, BINDINGS, {}, { limit: 1 }), { signal }))
+  const last = useRef<number>(undefined)
+  if (counted.value) last.current = counted.value.items.length + (counted.value.metadata?.remainingItemCount ?? 0)
+  return last.current
 }
 
 function Figure({ label, value, bad }: { label: string; value: string; bad?: boolean }) {

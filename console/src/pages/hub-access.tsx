@@ -6,10 +6,11 @@ import { Link } from 'wouter'
 import { useMay } from '../api/access'
 import { useList } from '../api/hooks'
 import { res } from '../api/paths'
-import type { KObject, Loose } from '../api/types'
+import type { KObject, Subject } from '../api/types'
 import { t, type Word } from '../i18n'
 import { listLink, objectLink } from '../model/links'
 import { AsOf, Bones, Button, Cut, Empty, Failure, Panel, Pill, Tag } from '../ui/parts'
+import { CreateButton } from './create'
 import { GrantDialog } from './grant'
 
 const ROOT = { instance: 'root' }
@@ -39,6 +40,7 @@ function KindPanel({ kind }: { kind: (typeof KINDS)[number] }) {
       tools={
         <>
           {kind.word === 'hub.grants' && <GrantButton />}
+          {kind.word === 'hub.workspaces' && <CreateButton place={ROOT} resource={kind.resource} kind="Workspace" />}
           <AsOf at={list.at} live={list.live} />
           <Link className="small" href={listLink(ROOT, kind.resource)}>
             {t('open')}
@@ -91,7 +93,7 @@ function tellWorkspace(item: KObject) {
 }
 
 function tellGrant(item: KObject) {
-  const subjects: Loose[] = item.spec?.subjects ?? []
+  const subjects: Subject[] = item.spec?.subjects ?? []
   return (
     <>
       {subjects.slice(0, 5).map((subject) => (

@@ -5,13 +5,14 @@ import { useMay } from '../api/access'
 import { call } from '../api/http'
 import { useFetched, useList } from '../api/hooks'
 import { INSTANCES, res } from '../api/paths'
-import type { KObject, Loose } from '../api/types'
+import type { KObject } from '../api/types'
 import { t, type Word } from '../i18n'
 import { listLink, objectLink } from '../model/links'
 import { Link } from 'wouter'
 import { useHere } from '../place'
 import { AsOf, Bones, Button, Cut, Empty, Failure, Field, Panel } from '../ui/parts'
 import { toast, toastError } from '../ui/toast'
+import { CreateButton } from './create'
 
 const QUOTAS = res('policy.karmada.io', 'v1alpha1', 'federatedresourcequotas')
 const MANAGE = '/apis/kairship.io/v1alpha1/instances'
@@ -92,7 +93,7 @@ function Quotas() {
   const { place, serves } = useHere()
   const quotas = useList(serves(QUOTAS) ? place : null, QUOTAS)
   return (
-    <Panel title={t('isettings.quotas')} flush tools={<><AsOf at={quotas.at} live={quotas.live} /><Link className="small" href={listLink(place, QUOTAS)}>{t('open')}</Link></>}>
+    <Panel title={t('isettings.quotas')} flush tools={<><CreateButton place={place} resource={QUOTAS} kind="FederatedResourceQuota" namespace="default" /><AsOf at={quotas.at} live={quotas.live} /><Link className="small" href={listLink(place, QUOTAS)}>{t('open')}</Link></>}>
       {quotas.error ? (
         <div className="pad"><Failure error={quotas.error} /></div>
       ) : quotas.items.length === 0 ? (
@@ -110,7 +111,7 @@ function Quotas() {
 
 function QuotaLine({ quota }: { quota: KObject }) {
   const { place } = useHere()
-  const used: Loose = quota.status?.overallUsed ?? {}
+  const used: Record<string, string> = quota.status?.overallUsed ?? {}
   const figures = Object.entries(quota.spec?.overall ?? {}).map(([resource, most]) => `${resource} ${used[resource] ?? 0} / ${String(most)}`)
   return (
     <li>

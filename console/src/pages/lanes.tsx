@@ -108,7 +108,7 @@ const LaneRow = memo(function LaneRow({ lane, template, resource, watch, known, 
             <HealthPill health={work} plain />
           </div>
         )}
-        <ObjectNode lane={lane} health={health} onOpen={() => reachable && onOpen({ place: member, resource, namespace, name, title: `${template?.kind} · ${lane.cluster}`, compare: lane.work?.spec?.workload?.manifests?.[0] })} />
+        <ObjectNode lane={lane} health={health} onOpen={() => reachable && onOpen({ place: member, resource, namespace, name, title: `${template?.kind} · ${lane.cluster}`, compare: lane.work?.spec?.workload?.manifests?.[0] as KObject | undefined })} />
         <PodDots pods={known ?? []} loaded={known !== undefined} expected={selector ? lane.replicas : 0} member={member} />
       </div>
       {open && (
@@ -182,7 +182,7 @@ function Inside({ member, resource, template, pods, podsLoaded, withPods }: Insi
   const object = useOne(member, resource, { namespace, name })
   const events = useList(member, EVENTS, { namespace })
   const names = new Set([name, ...pods.map((pod) => pod.metadata.name)])
-  const mine = events.items.filter((event) => names.has(event.involvedObject?.name) || event.involvedObject?.name?.startsWith(`${name}-`))
+  const mine = events.items.filter((event) => names.has(event.involvedObject?.name ?? '') || event.involvedObject?.name?.startsWith(`${name}-`))
   return (
     <div className="grid lane-grid">
       {withPods && (

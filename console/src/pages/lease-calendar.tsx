@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { Link } from 'wouter'
 import { useMay } from '../api/access'
 import { LEASES, type Place } from '../api/paths'
-import type { KObject, Loose } from '../api/types'
+import type { Of } from '../api/types'
 import { t } from '../i18n'
 import { objectLink } from '../model/links'
 import { clock, DAYS, hours, week } from '../model/windows'
@@ -13,10 +13,10 @@ import { ReclaimDialog } from './lend'
 
 const DAY = 24 * 60
 
-export function LeaseCalendar({ policy, place }: { policy: KObject; place: Place }) {
+export function LeaseCalendar({ policy, place }: { policy: Of<'ResourceLeasingPolicy'>; place: Place }) {
   const days = week(policy.spec?.timeWindows)
-  const phase: string = policy.status?.phase ?? 'Pending'
-  const zones: string[] = [...new Set<string>((policy.spec?.timeWindows ?? []).map((one: Loose) => one.timeZone).filter(Boolean))]
+  const phase = policy.status?.phase ?? 'Pending'
+  const zones: string[] = [...new Set((policy.spec?.timeWindows ?? []).map((one) => one.timeZone ?? '').filter(Boolean))]
   const now = new Date(useNow())
   const today = (now.getDay() + 6) % 7
   const minute = now.getHours() * 60 + now.getMinutes()
@@ -30,7 +30,7 @@ export function LeaseCalendar({ policy, place }: { policy: KObject; place: Place
         </Link>
         <Pill tone={phase === 'Active' ? 'ok' : phase === 'Failed' ? 'bad' : 'idle'}>{phase}</Pill>
         <span className="small muted">{t('lease.hours', { n: hours(days) })}</span>
-        {(policy.spec?.resourceLimits ?? []).map((limit: Loose) => (
+        {(policy.spec?.resourceLimits ?? []).map((limit) => (
           <Tag key={limit.resource}>{`${limit.resource} ${[limit.quantity, limit.percent !== undefined && `${limit.percent}%`].filter(Boolean).join(' / ')}`}</Tag>
         ))}
         {policy.spec?.forceReclaim && <Pill tone="warn">{t('lease.force', { n: policy.spec.gracefulReclaimPeriodSeconds ?? 0 })}</Pill>}

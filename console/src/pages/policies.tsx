@@ -6,7 +6,7 @@ import { Link, useSearchParams } from 'wouter'
 import { useMay } from '../api/access'
 import { type ListResult, useList } from '../api/hooks'
 import { BINDINGS, CLUSTER_BINDINGS, CLUSTER_OVERRIDES, CLUSTER_POLICIES, OVERRIDES, POLICIES, type Resource } from '../api/paths'
-import type { KObject, Loose } from '../api/types'
+import type { KObject, Of } from '../api/types'
 import { t } from '../i18n'
 import { bindingHealth } from '../model/binding'
 import { instanceLink, objectLink } from '../model/links'
@@ -110,8 +110,8 @@ function useColumns(kind: Kind): TableColumn<Row>[] {
   }, [place, kind])
 }
 
-function changes(policy: KObject): string[] {
-  const rules: Loose[] = policy.spec?.overrideRules ?? []
+function changes(policy: Of<'OverridePolicy'>): string[] {
+  const rules = policy.spec?.overrideRules ?? []
   return rules.flatMap((rule) => Object.entries(rule.overriders ?? {}).map(([name, list]) => `${name.replace('Overrider', '')} ×${(list as unknown[]).length ?? 1}`))
 }
 

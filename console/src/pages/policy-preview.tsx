@@ -4,16 +4,16 @@ import { Check, Minus } from 'lucide-react'
 import { useMemo } from 'react'
 import { useList } from '../api/hooks'
 import type { Place } from '../api/paths'
-import type { KObject, Loose } from '../api/types'
+import type { KObject } from '../api/types'
 import { t } from '../i18n'
-import { clusterFits, inAffinity, names } from '../model/policy'
+import { clusterFits, inAffinity, names, type Selector } from '../model/policy'
 import { resourceOf } from '../model/reference'
 import { useHere } from '../place'
 import { Cut, Panel } from '../ui/parts'
 
 export function PolicyPreview({ policy, clusters, override }: { policy: KObject; clusters: KObject[]; override: boolean }) {
   const { place } = useHere()
-  const selectors: Loose[] = (policy.spec?.resourceSelectors ?? []).slice(0, 5)
+  const selectors: Selector[] = (policy.spec?.resourceSelectors ?? []).slice(0, 5)
   const fits = useMemo(
     () => (override ? clusters.map((cluster) => ({ cluster, fits: inAffinity(policy.spec?.overrideRules?.[0]?.targetCluster, cluster), why: undefined })) : clusterFits(policy.spec?.placement, clusters)),
     [policy, clusters, override],
@@ -44,7 +44,7 @@ export function PolicyPreview({ policy, clusters, override }: { policy: KObject;
   )
 }
 
-function Selected({ selector, policy, place }: { selector: Loose; policy: KObject; place: Place }) {
+function Selected({ selector, policy, place }: { selector: Selector; policy: KObject; place: Place }) {
   const resource = resourceOf(selector)
   const list = useList(selector.kind ? place : null, resource, { namespace: selector.namespace || policy.metadata.namespace })
   const found = list.items.filter((object) => names(selector, object, policy.metadata.namespace))

@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { call, open } from '../api/http'
 import { useFetched } from '../api/hooks'
-import type { Loose } from '../api/types'
+import type { SelfReview } from '../api/types'
 import { keepLanguage, type Language, t, useLanguage } from '../i18n'
 import { signOut } from '../session'
 import { Bones, Button, Failure, Panel, Pill, Segments, Tag } from '../ui/parts'
@@ -52,7 +52,7 @@ function Looks() {
 }
 
 function Who() {
-  const who = useFetched('settings-who', () => call<Loose>('/apis/authentication.k8s.io/v1/selfsubjectreviews', { method: 'POST', body: { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' } }))
+  const who = useFetched('settings-who', () => call<SelfReview>('/apis/authentication.k8s.io/v1/selfsubjectreviews', { method: 'POST', body: { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' } }))
   const info = who.value?.status?.userInfo
   return (
     <Panel
@@ -83,7 +83,7 @@ function Who() {
 }
 
 function Hub() {
-  const version = useFetched('settings-version', () => call<Loose>('/version'))
+  const version = useFetched('settings-version', () => call<{ gitVersion?: string; platform?: string }>('/version'))
   const health = useFetched('settings-health', async () => (await open('/readyz?verbose', { accept: '*/*' })).text())
   const checks = (health.value ?? '').split('\n').filter((line) => /^\[[+-]\]/.test(line))
   return (

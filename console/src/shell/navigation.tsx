@@ -164,7 +164,7 @@ function Switcher({ instance, all }: { instance: string; all: KObject[] }) {
       label={`${t('switch')}: ${current?.spec?.alias || instance}`}
       button={
         <>
-          <span className={`dot tone-${phaseTone(current?.status?.phase)}`} />
+          <span className={`dot tone-${instance === 'root' ? 'ok' : phaseTone(current?.status?.phase)}`} />
           <span className="grow cut strong" title={instance}>
             {current?.spec?.alias || instance}
           </span>

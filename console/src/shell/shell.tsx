@@ -5,7 +5,7 @@ import { type ReactNode, useCallback, useEffect, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { call } from '../api/http'
 import { useFetched } from '../api/hooks'
-import type { Loose } from '../api/types'
+import type { SelfReview } from '../api/types'
 import { keepLanguage, t, useLanguage } from '../i18n'
 import { signOut } from '../session'
 import { Dialog, Menu } from '../ui/dialog'
@@ -108,9 +108,9 @@ function Foot() {
   const language = useLanguage()
   const [, redraw] = useState(0)
   const who = useFetched('who', () =>
-    call<Loose>('/apis/authentication.k8s.io/v1/selfsubjectreviews', { method: 'POST', body: { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' } }),
+    call<SelfReview>('/apis/authentication.k8s.io/v1/selfsubjectreviews', { method: 'POST', body: { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' } }),
   )
-  const name: string = who.value?.status?.userInfo?.username ?? ''
+  const name = who.value?.status?.userInfo?.username ?? ''
   const look = theme()
   const turn = () => {
     setTheme(look === 'system' ? 'light' : look === 'light' ? 'dark' : 'system')
