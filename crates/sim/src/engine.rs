@@ -15,7 +15,7 @@ use crate::follow::Follower;
 use crate::kind::Kind;
 use crate::spec::Spec;
 use crate::world::{Task, Work, World};
-use crate::{kubelet, registry, scheduler};
+use crate::{kubelet, recorder, registry, scheduler};
 
 /// A running simulated cluster. It ends with its token.
 pub struct Sim {
@@ -43,6 +43,7 @@ impl Sim {
         look_at_all(&world);
         let running = TaskTracker::new();
         running.spawn(follower.run());
+        running.spawn(recorder::run(world.clone()));
         let (inner, token) = (world.clone(), stop.clone());
         running.spawn(async move {
             let workers = inner.spec.workers.max(1);

@@ -25,6 +25,7 @@ mod kind;
 mod kubelet;
 mod node;
 mod pod;
+mod recorder;
 mod registry;
 mod resources;
 mod route;

@@ -39,6 +39,9 @@ pub fn changed(world: &World, kind: Kind, change: &Change) {
         Kind::StorageClass => waiting_claims(world),
         Kind::Endpoints | Kind::EndpointSlice => endpoints(world, kind, change),
         Kind::ReplicaSet | Kind::Job => {
+            if kind == Kind::ReplicaSet {
+                note_orphan(world, change);
+            }
             own(world, kind, change.item());
             owner(world, kind, change);
         }
@@ -50,6 +53,17 @@ pub fn changed(world: &World, kind: Kind, change: &Change) {
 fn own(world: &World, kind: Kind, item: &Item) {
     if let Some(task) = Task::of(kind) {
         world.add(task, item.key());
+    }
+}
+
+/// Keeps track of sets that nobody controls: Deployments look for them.
+fn note_orphan(world: &World, change: &Change) {
+    let item = change.item();
+    let mut orphans = world.orphan_sets.lock();
+    if matches!(change, Change::Deleted(_)) || item.object.head.controller().is_some() {
+        orphans.remove(&item.key());
+    } else {
+        orphans.insert(item.key());
     }
 }
 

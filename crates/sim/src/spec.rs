@@ -24,6 +24,8 @@ pub struct Spec {
     /// Whether ordinary steps of pods (scheduled, pulled, started) are told as events, too.
     /// Problems always are.
     pub verbose_events: bool,
+    /// Whether kubelets tell ordinary steps (pulled, created, started) as events, where others do.
+    pub kubelet_events: bool,
     /// The version nodes report.
     pub kubelet_version: String,
     /// How many controllers work at once.
@@ -43,8 +45,9 @@ impl Default for Spec {
             extended: Vec::new(),
             labels: Vec::new(),
             verbose_events: true,
+            kubelet_events: true,
             kubelet_version: "v1.35.8".into(),
-            workers: 4,
+            workers: 16,
         }
     }
 }
@@ -53,6 +56,12 @@ impl Spec {
     /// A cluster with this many nodes, else as usual.
     pub fn with_nodes(nodes: usize) -> Self {
         Self { nodes, ..Self::default() }
+    }
+
+    /// With as many events as a word asks for: `all`, `controllers` (kubelets tell problems only) or `problems`.
+    #[must_use]
+    pub fn with_events(self, word: &str) -> Self {
+        Self { verbose_events: word != "problems", kubelet_events: word == "all", ..self }
     }
 
     /// The zone of a node.

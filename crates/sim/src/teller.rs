@@ -1,10 +1,11 @@
 //! Events of a simulated cluster, as the programs of a real one tell them.
 
-use atoll_meta::{Gvr, time};
-use atoll_runtime::{Endpoint, Patch};
+use atoll_meta::time;
+use atoll_runtime::Endpoint;
 use serde_json::{Value, json};
 
 use crate::correlator::{Facts, Telling};
+use crate::recorder::Note;
 use crate::world::World;
 
 /// Who tells an event.
@@ -52,7 +53,7 @@ impl Teller<'_> {
     }
 }
 
-/// Tells an event about an object. One that cannot be recorded is only logged.
+/// Tells an event about an object; it is written soon. One that cannot be recorded is only logged.
 pub async fn tell(world: &World, teller: Teller<'_>, about: &Value, kind: &str, reason: &str, message: &str) {
     let text = |field: &str| about["metadata"][field].as_str().unwrap_or_default();
     let object = about["kind"].as_str().unwrap_or_default();
@@ -66,30 +67,15 @@ pub async fn tell(world: &World, teller: Teller<'_>, about: &Value, kind: &str, 
         message,
     };
     let telling = world.correlator.lock().judge(&facts, world.now());
-    let endpoint = teller.endpoint(world);
-    let events = Gvr::new("", "v1", "events");
-    let namespace = Some(text("namespace")).filter(|name| !name.is_empty()).unwrap_or("default");
-    let result = match telling {
+    let (name, count, message) = match telling {
         Telling::Drop => return,
-        Telling::New(name, message) => {
-            let event = object_of(&facts, about, &name, 1, &message, world);
-            endpoint.create(&events, Some(namespace), &event).await.map(drop)
-        }
-        Telling::Again(known, count, message) => {
-            let patch = json!({"count": count, "lastTimestamp": time::format(world.now()), "message": message});
-            match endpoint.patch(&events, Some(namespace), &known, "", Patch::Merge, &patch).await {
-                // It expired meanwhile, so its name is free.
-                Err(status) if status.code == 404 => {
-                    let event = object_of(&facts, about, &known, count, &message, world);
-                    endpoint.create(&events, Some(namespace), &event).await.map(drop)
-                }
-                result => result.map(drop),
-            }
-        }
+        Telling::New(name, message) => (name, 1, message),
+        Telling::Again(name, count, message) => (name, count, message),
     };
-    if let Err(status) = result {
-        tracing::debug!(instance = %world.name, %status, "event not recorded");
-    }
+    let namespace = Some(text("namespace")).filter(|name| !name.is_empty()).unwrap_or("default").to_owned();
+    let event = object_of(&facts, about, &name, count, &message, world);
+    let endpoint = teller.endpoint(world).clone();
+    world.recorder.take(Note { endpoint, namespace, event, again: count > 1 }).await;
 }
 
 fn object_of(facts: &Facts<'_>, about: &Value, name: &str, count: u32, message: &str, world: &World) -> Value {

@@ -1,6 +1,6 @@
 //! Everything the parts of one simulated cluster share: what is known, what is to do, how to write.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,6 +20,7 @@ use crate::fault::Faults;
 use crate::interest::Interests;
 use crate::kind::Kind;
 use crate::kubelet::{Addresses, Memory, Variables};
+use crate::recorder::Recorder;
 use crate::shell::Files;
 use crate::spec::Spec;
 
@@ -58,6 +59,16 @@ impl Task {
             Kind::CronJob => Self::CronJob,
             _ => return None,
         })
+    }
+
+    /// What is looked at first when much is to do: pods go on before those who count them look, so that many changes
+    /// are counted and told together.
+    fn rank(self) -> i32 {
+        match self {
+            Self::Pod | Self::Schedule | Self::Claim | Self::Volume | Self::Node => 2,
+            Self::ReplicaSet | Self::ReplicationController | Self::StatefulSet | Self::DaemonSet | Self::Job => 1,
+            _ => 0,
+        }
     }
 }
 
@@ -114,6 +125,10 @@ pub struct World {
     pub files: Mutex<HashMap<(Box<str>, String), Files>>,
     /// Which events were told lately.
     pub correlator: Mutex<Correlator>,
+    /// The way of events into the store.
+    pub recorder: Recorder,
+    /// ReplicaSets that nobody controls, by key.
+    pub orphan_sets: Mutex<BTreeSet<String>>,
     /// What containers left behind on volumes.
     pub memory: Memory,
     /// What containers were told when they started.
@@ -147,6 +162,8 @@ impl World {
             faults: Arc::default(),
             files: Mutex::default(),
             correlator: Mutex::default(),
+            recorder: Recorder::default(),
+            orphan_sets: Mutex::default(),
             memory: Memory::default(),
             variables: Variables::default(),
             notes: Mutex::default(),
@@ -177,7 +194,7 @@ impl World {
 
     /// Puts work on the queue.
     pub fn add(&self, task: Task, key: impl Into<Arc<str>>) {
-        self.queue.add(Work::new(task, key));
+        self.queue.add_ranked(Work::new(task, key), task.rank());
     }
 
     /// Puts work on the queue for later, so that many changes are looked at together.

@@ -1,6 +1,7 @@
 //! Deployments: rollouts of templates through ReplicaSets.
 
 use atoll_meta::Status;
+use atoll_runtime::Item;
 use serde_json::{Value, json};
 
 use super::rollout::{Act, Plan, REVISION, decide};
@@ -85,7 +86,7 @@ async fn claim_sets(world: &World, work: &Work, deployment: &Value) -> Result<Ve
     let selector = selector(deployment);
     let leaving = !deployment["metadata"]["deletionTimestamp"].is_null();
     let mut sets = Vec::new();
-    for item in world.cache(Kind::ReplicaSet).list_in(namespace) {
+    for item in own_sets_and_orphans(world, namespace, uid) {
         let head = &item.object.head;
         let matches = selector.matches_head(head);
         let patch = match head.controller() {
@@ -107,4 +108,18 @@ async fn claim_sets(world: &World, work: &Work, deployment: &Value) -> Result<Ve
         }
     }
     Ok(sets)
+}
+
+/// Sets that this Deployment controls and those of its namespace that nobody does, by name.
+fn own_sets_and_orphans(world: &World, namespace: &str, uid: &str) -> Vec<Item> {
+    let cache = world.cache(Kind::ReplicaSet);
+    let mut sets = cache.owned_by(uid);
+    let prefix = format!("{namespace}/");
+    let orphans = world.orphan_sets.lock();
+    let keys = orphans.range(prefix.clone()..).take_while(|key| key.starts_with(&prefix));
+    // One may be owned by this Deployment without being controlled by it.
+    let others = keys.filter_map(|key| cache.get_key(key));
+    sets.extend(others.filter(|item| !item.object.head.owners.iter().any(|owner| *owner.uid == *uid)));
+    sets.sort_by(|a, b| a.object.head.name.cmp(&b.object.head.name));
+    sets
 }

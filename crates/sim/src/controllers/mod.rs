@@ -40,7 +40,7 @@ use crate::write::{self, Written};
 pub type Again = Result<Option<Duration>, Status>;
 
 /// How many pods are written at once.
-const WIDTH: usize = 8;
+const WIDTH: usize = 32;
 
 /// Splits `namespace/name`.
 pub fn split(key: &str) -> (&str, &str) {

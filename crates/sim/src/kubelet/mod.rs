@@ -92,7 +92,7 @@ async fn carry_out(world: &World, work: &Work, tree: &Value, step: Step) -> Agai
         world.expect(work, written.revision());
     }
     for (kind, reason, message) in &step.events {
-        if *kind == "Warning" || world.spec.verbose_events {
+        if *kind == "Warning" || world.spec.verbose_events && world.spec.kubelet_events {
             let node = tree["spec"]["nodeName"].as_str().unwrap_or_default();
             teller::tell(world, Teller::Kubelet(node), tree, kind, reason, message).await;
         }

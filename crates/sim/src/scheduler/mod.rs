@@ -34,7 +34,7 @@ use crate::{time, write};
 /// Most decisions made before others get a turn.
 const BATCH: usize = 256;
 /// How many bindings are written at once.
-const WIDTH: usize = 8;
+const WIDTH: usize = 32;
 
 /// What came of looking for a node.
 #[derive(Debug, PartialEq)]
@@ -177,7 +177,9 @@ async fn bind(world: &World, key: Arc<str>, pod: Arc<Pod>, node: String) {
         Ok(_) => {
             if world.spec.verbose_events {
                 let text = format!("Successfully assigned {}/{} to {node}", head.namespace, head.name);
-                teller::tell(world, Teller::Scheduler, &pod.item.tree(), "Normal", "Scheduled", &text).await;
+                let about = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {
+                    "name": head.name, "namespace": head.namespace, "uid": head.uid, "resourceVersion": &*pod.item.revision}});
+                teller::tell(world, Teller::Scheduler, &about, "Normal", "Scheduled", &text).await;
             }
         }
         Err(status) => {
