@@ -90,9 +90,8 @@ struct Packing {
     touched: HashSet<String>,
     /// Unchanged since the look before.
     resting: HashSet<String>,
-    /// What objects are packed with, and how many there were when it was made.
+    /// What objects are packed with.
     dictionary: Arc<[u8]>,
-    learnt: usize,
 }
 
 /// What an informer knows. Cheap to clone; readers share it.
@@ -204,15 +203,13 @@ impl Cache {
 
     /// Packs some objects, without holding others up meanwhile.
     fn pack(&self, keys: &[String]) {
-        let mut items = Vec::with_capacity(keys.len());
-        let dictionary = {
-            let mut inner = self.inner.write();
-            items.extend(keys.iter().filter_map(|key| match inner.items.get(key)? {
-                Entry::Whole(item) => Some(item.clone()),
-                Entry::Packed(_) => None,
-            }));
-            inner.dictionary(&items)
-        };
+        let (items, known) = self.inner.read().whole(keys);
+        let dictionary = pack::dictionary(known.clone(), &items);
+        if !Arc::ptr_eq(&dictionary, &known)
+            && let Some(packing) = &mut self.inner.write().packing
+        {
+            packing.dictionary = dictionary.clone();
+        }
         let mut packer = Packer::new(dictionary);
         for item in items {
             let Some(packed) = packer.pack(&item) else { continue };
@@ -251,15 +248,13 @@ impl Inner {
         resting.into_iter().filter(|key| !packing.resting.contains(key)).collect()
     }
 
-    /// The dictionary for some objects: the present one, until there are twice as many objects as when it was made.
-    fn dictionary(&mut self, items: &[Item]) -> Arc<[u8]> {
-        let count = self.items.len();
-        let Some(packing) = &mut self.packing else { return Arc::default() };
-        if packing.dictionary.is_empty() || count >= packing.learnt * 2 {
-            packing.dictionary = pack::dictionary(items);
-            packing.learnt = count;
-        }
-        packing.dictionary.clone()
+    /// Those of some objects that are not packed, and what objects are packed with at present.
+    fn whole(&self, keys: &[String]) -> (Vec<Item>, Arc<[u8]>) {
+        let whole = keys.iter().filter_map(|key| match self.items.get(key)? {
+            Entry::Whole(item) => Some(item.clone()),
+            Entry::Packed(_) => None,
+        });
+        (whole.collect(), self.packing.as_ref().map(|packing| packing.dictionary.clone()).unwrap_or_default())
     }
 
     fn unown(&mut self, key: &str, item: &Item) {
@@ -318,6 +313,54 @@ mod tests {
         assert_eq!(old.tree(), pod(3, 4).tree(), "the one it replaces");
         assert_eq!(cache.remove("n/p5").unwrap().tree(), pod(5, 6).tree());
         assert_eq!((cache.owned_by("owner").len(), cache.list().len()), (MANY - 1, MANY - 1));
+    }
+
+    /// A pod as controllers see it: before and after its kubelet has told of it.
+    fn leased(index: usize, running: bool) -> Item {
+        let digest = |salt: u64, times: usize| {
+            let word =
+                |at: usize| (index as u64 + 1).wrapping_mul(salt + at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            (0..times).map(|at| format!("{:016x}", word(at))).collect::<String>()
+        };
+        let name = format!("p{index}");
+        let mut tree = json!({
+            "kind": "Pod", "apiVersion": "v1",
+            "metadata": {"name": name, "namespace": "default", "uid": digest(3, 2), "resourceVersion": (index + 4711).to_string(),
+                "annotations": {"kubeocean.io/physical-pod-name": format!("{name}-{}", digest(5, 2)), "kubeocean.io/physical-pod-uid": digest(7, 2)}},
+            "spec": {"nodeName": format!("vnode-{}", index % 100), "containers": [{"name": "c", "image": "registry.example/web:1",
+                "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}, "terminationMessagePath": "/dev/termination-log"}],
+                "restartPolicy": "Always", "schedulerName": "default-scheduler", "securityContext": {}},
+            "status": {"phase": "Pending", "qosClass": "Burstable"},
+        });
+        if running {
+            let ip = format!("10.{}.{}.9", index / 250, index % 250);
+            let yes = |kind: &str| json!({"type": kind, "status": "True", "lastProbeTime": null, "lastTransitionTime": "2026-01-05T12:00:00Z"});
+            let conditions = ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(yes);
+            tree["status"] = json!({"phase": "Running", "qosClass": "Burstable", "podIP": ip, "podIPs": [{"ip": ip}], "hostIP": "10.1.0.1",
+                "conditions": conditions, "startTime": "2026-01-05T12:00:00Z",
+                "containerStatuses": [{"name": "c", "image": "registry.example/web:1", "ready": true, "started": true, "restartCount": 0,
+                    "containerID": format!("sim://{}", digest(11, 4)), "state": {"running": {"startedAt": "2026-01-05T12:00:00Z"}}}]});
+        }
+        Item::of(&tree).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_dictionary_that_no_longer_fits_is_replaced() {
+        let cache = Cache::packing();
+        for running in [false, true] {
+            for index in 0..2 * MANY {
+                cache.put(leased(index, running));
+            }
+            cache.rest().await;
+            cache.rest().await;
+        }
+        let inner = cache.inner.read();
+        let sizes = inner.items.values().map(|entry| match entry {
+            Entry::Whole(item) => item.object.body.len(),
+            Entry::Packed(packed) => packed.len(),
+        });
+        let each = sizes.sum::<usize>() / inner.items.len();
+        assert!(each < 260, "{each} bytes for each of {} bytes", leased(1, true).object.body.len());
     }
 
     #[tokio::test]

@@ -11,6 +11,9 @@ use tower::ServiceBuilder;
 /// How long a connection stays open that nobody uses: a little longer than the time between two renewals of a lease.
 const IDLE: Duration = Duration::from_secs(12);
 
+/// How much of an answer is taken in at once; `hyper` would keep four hundred kilobytes for each busy watch.
+const BUFFER: usize = 64 * 1024;
+
 /// A client as `kube` makes it, except that connections close when nobody uses them. `kube`'s keep all they ever
 /// opened, and each costs some fifty kilobytes here and as much at the server.
 pub(crate) fn client(config: kube::Config) -> kube::Result<kube::Client> {
@@ -27,8 +30,11 @@ pub(crate) fn client(config: kube::Config) -> kube::Result<kube::Client> {
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
-    let pool: Client<_, Body> =
-        Builder::new(TokioExecutor::new()).pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE).build(connector);
+    let pool: Client<_, Body> = Builder::new(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .http1_max_buf_size(BUFFER)
+        .build(connector);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)

@@ -26,8 +26,17 @@ pub(super) struct Packer {
     deflate: Compress,
 }
 
+/// The dictionary for these objects: the known one, unless one made of some of them serves another of them much better.
+pub(super) fn dictionary(known: Arc<[u8]>, items: &[Item]) -> Arc<[u8]> {
+    let (Some(last), fresh) = (items.last(), made_of(items)) else { return known };
+    let size =
+        |words: &Arc<[u8]>| Packer::new(words.clone()).pack(last).map_or(usize::MAX, |packed| packed.bytes.len());
+    let better = || items.len() > 2 * SAMPLES && size(&fresh).saturating_mul(4) < size(&known).saturating_mul(3);
+    if known.is_empty() || better() { fresh } else { known }
+}
+
 /// A dictionary made of some of these objects.
-pub(super) fn dictionary(items: &[Item]) -> Arc<[u8]> {
+fn made_of(items: &[Item]) -> Arc<[u8]> {
     let mut words = Vec::new();
     for item in items.iter().step_by((items.len() / SAMPLES).max(1)).take(SAMPLES) {
         words.extend_from_slice(&item.object.body);
