@@ -162,6 +162,9 @@ fn figures(hub: &Hub) {
         }
     }
     assert!(hub.text(&["top", "pods", "-A"]).starts_with("CLUSTER"));
+    assert_eq!(hub.text(&["get", "nodes", "-o", "name", "--clusters", "member1"]), "member1/node/member1-node-1\n");
+    assert_eq!(hub.text(&["instance", "get", "fleet", "-o", "name"]), "instance/fleet\n");
+    assert!(hub.text(&["account", "list"]).starts_with("NAME"));
     assert!(hub.text(&["top", "nodes", "-o", "yaml"]).contains("cpuMillis:"));
 }
 
@@ -182,7 +185,14 @@ fn codes(hub: &Hub) {
     let code = |arguments: &[&str]| hub.run(arguments).status.code();
     assert_eq!(code(&["get", "nodes"]), Some(0));
     assert_eq!(code(&["instance", "get", "none"]), Some(3));
-    assert_eq!(code(&["get", "nothings"]), Some(1));
+    assert_eq!(code(&["get", "nothings"]), Some(3));
+    assert_eq!(code(&["get", "node/none"]), Some(3));
+    assert_eq!(code(&["get", "nodes", "--clusters", "none"]), Some(3));
+    assert_eq!(code(&["get", "nodes", "--context", "none"]), Some(3));
+    assert_eq!(code(&["why", "deployment/none"]), Some(3));
+    assert_eq!(code(&["why", "none"]), Some(2));
+    assert_eq!(code(&["unjoin", "none"]), Some(3));
+    assert_eq!(code(&["join", "none"]), Some(2));
     assert_eq!(code(&["get"]), Some(2));
     let silent = hub.run(&["instance", "get", "none"]);
     assert!(silent.stdout.is_empty() && String::from_utf8_lossy(&silent.stderr).starts_with("error: "));
@@ -207,7 +217,7 @@ fn in_a_pod(hub: &Hub) {
     let workload = hub.text(&["exec", "deployment/web", "--", "echo", "any"]);
     assert_eq!(workload, "any\n");
     let nobody = hub.run(&["exec", "nobody", "--", "true"]);
-    assert_eq!(nobody.status.code(), Some(1));
+    assert_eq!(nobody.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&nobody.stderr).contains("no pods of nobody"), "{nobody:?}");
     for line in hub.text(&["logs", &pod, "-n", &namespace, "--tail", "3"]).lines() {
         assert!(line.contains(&pod), "{line}");

@@ -91,12 +91,11 @@ impl Access {
     /// Says which contexts there are when this is none of them.
     pub fn known(&self, kubeconfig: &Kubeconfig, name: &str) -> anyhow::Result<()> {
         let known: Vec<&str> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
-        anyhow::ensure!(
-            known.contains(&name),
-            "there is no context {name:?} in the kubeconfig; it has: {}",
-            known.join(", ")
-        );
-        Ok(())
+        if known.contains(&name) {
+            return Ok(());
+        }
+        let known = known.join(", ");
+        Err(Fault::Missing(format!("there is no context {name:?} in the kubeconfig; it has: {known}")).into())
     }
 
     /// URL of the server in a context, and the authority of its certificate as PEM.
@@ -145,10 +144,33 @@ impl std::fmt::Display for Ended {
 
 impl std::error::Error for Ended {}
 
-/// The exit code for a failure: 3 not found, 4 not allowed, 5 no answer, 1 anything else.
+/// A failure that was found here and not by a server.
+#[derive(Debug)]
+pub enum Fault {
+    /// The words of the command line do not make sense.
+    Usage(String),
+    /// What was asked for is not there.
+    Missing(String),
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::Usage(text) | Self::Missing(text)) = self;
+        out.write_str(text)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// The exit code for a failure: 2 wrong usage, 3 not found, 4 not allowed, 5 no answer, 1 anything else.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     if let Some(Ended(code)) = error.downcast_ref() {
         return *code;
+    }
+    match error.downcast_ref() {
+        Some(Fault::Usage(_)) => return 2,
+        Some(Fault::Missing(_)) => return 3,
+        None => {}
     }
     match error.downcast_ref::<Status>().map(|status| status.code) {
         Some(404) => 3,
@@ -179,6 +201,8 @@ mod tests {
             (told(Status::unavailable("gone")), 5),
             (told(Status::bad_request("no")), 1),
             (Ended(42).into(), 42),
+            (Fault::Usage("how".into()).into(), 2),
+            (Fault::Missing("what".into()).into(), 3),
             (anyhow::anyhow!("else"), 1),
         ];
         for (error, code) in table {

@@ -81,7 +81,10 @@ pub fn certificates(access: &Access, now: jiff::Timestamp) -> Vec<Finding> {
     for (list, part, key) in
         [("clusters", "cluster", "certificate-authority-data"), ("users", "user", "client-certificate-data")]
     {
-        for named in tree[list].as_array().into_iter().flatten() {
+        let mut all: Vec<&Value> = tree[list].as_array().into_iter().flatten().collect();
+        // Contexts of one hub share most of these: they are told once, of the hub.
+        all.sort_by_key(|named| named["name"] != "root");
+        for named in all {
             let Some(data) = named[part][key].as_str().filter(|data| known.insert((*data).to_owned())) else {
                 continue;
             };

@@ -6,7 +6,7 @@ use clap::Args;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::access::{Access, block_on, told};
+use super::access::{Access, Fault, block_on, told};
 use super::output::{self, Format};
 use super::pods::member_path;
 
@@ -16,10 +16,10 @@ const PATIENCE: u64 = 5;
 /// List objects of all members of an instance.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  atoll get pods -A\n  atoll get deployments -n shop -l app=web -o wide\n  atoll get nodes --clusters member1,member2"
+    after_help = "Examples:\n  atoll get pods -A\n  atoll get deployments -n shop -l app=web -o wide\n  atoll get deploy/web -o yaml\n  atoll get nodes --clusters member1,member2"
 )]
 pub struct Get {
-    /// Resource: plural, singular, short name or `resource.group`
+    /// Resource: plural, singular, short name or `resource.group`; with a name also `RESOURCE/NAME`
     resource: String,
     /// Name of one object
     name: Option<String>,
@@ -55,14 +55,17 @@ pub struct Resource {
 
 impl Get {
     /// Runs it.
-    pub fn run(self) -> anyhow::Result<()> {
+    pub fn run(mut self) -> anyhow::Result<()> {
+        if let Some((resource, name)) = self.resource.split_once('/') {
+            if self.name.is_some() {
+                return Err(Fault::Usage("say RESOURCE/NAME, or RESOURCE and NAME".into()).into());
+            }
+            (self.name, self.resource) = (Some(name.to_owned()), resource.to_owned());
+        }
         block_on(async move {
             let fleet = self.access.endpoint("fleet").await?;
             let resource = find(&fleet, &self.resource).await?;
-            let mut names = members(&fleet).await?;
-            if !self.clusters.is_empty() {
-                names.retain(|name| self.clusters.contains(name));
-            }
+            let names = members(&fleet, &self.clusters).await?;
             let path = self.path(&resource);
             let answers = futures::future::join_all(names.iter().map(|name| self.answer(&fleet, name, &path))).await;
             let mut tables: Vec<(&str, Value)> = Vec::new();
@@ -76,6 +79,11 @@ impl Get {
                         eprintln!("{name}: {status}");
                     }
                 }
+            }
+            if let Some(name) = self.name.as_deref().filter(|_| tables.is_empty() && !failed) {
+                return Err(
+                    Fault::Missing(format!("{} {name:?} is in none of {}", self.resource, names.join(", "))).into()
+                );
             }
             self.print(&tables)?;
             if failed { anyhow::bail!("some members did not answer") } else { Ok(()) }
@@ -104,7 +112,7 @@ impl Get {
     async fn ask(&self, fleet: &Endpoint, member: &str, path: &str) -> Result<Value, atoll_meta::Status> {
         let accept = match self.output {
             Format::Table | Format::Wide => "application/json;as=Table;v=v1;g=meta.k8s.io",
-            Format::Json | Format::Yaml => "application/json",
+            Format::Json | Format::Yaml | Format::Name => "application/json",
         };
         let request = http::Request::builder()
             .method(Method::GET)
@@ -125,11 +133,18 @@ impl Get {
         let items: Vec<Value> = tables
             .iter()
             .flat_map(|(name, value)| {
+                let kind = value["kind"].as_str().and_then(|kind| kind.strip_suffix("List"));
                 let list = match value.get("items") {
                     Some(Value::Array(items)) => items.clone(),
                     _ => vec![value.clone()],
                 };
-                list.into_iter().map(move |item| json!({"cluster": name, "object": item}))
+                list.into_iter().map(move |mut item| {
+                    // Items of a list do not say themselves what they are.
+                    if let (Some(kind), None) = (kind, item.get("kind")) {
+                        item["kind"] = kind.into();
+                    }
+                    json!({"cluster": name, "object": item})
+                })
             })
             .collect();
         if output::tree(self.output, &Value::Array(items))? {
@@ -145,10 +160,21 @@ impl Get {
     }
 }
 
-/// Names of the members of an instance.
-pub async fn members(fleet: &Endpoint) -> anyhow::Result<Vec<String>> {
+/// Names of the members of an instance, or of some of them.
+pub async fn members(fleet: &Endpoint, only: &[String]) -> anyhow::Result<Vec<String>> {
     let clusters = fleet.list(&Gvr::new("cluster.karmada.io", "v1alpha1", "clusters"), None, "").await.map_err(told)?;
-    Ok(clusters.items.iter().filter_map(|item| item["metadata"]["name"].as_str()).map(ToOwned::to_owned).collect())
+    let names = clusters.items.iter().filter_map(|item| item["metadata"]["name"].as_str());
+    let names: Vec<String> = names.map(ToOwned::to_owned).collect();
+    if only.is_empty() {
+        return Ok(names);
+    }
+    match only.iter().find(|name| !names.contains(name)) {
+        Some(unknown) => {
+            let names = names.join(", ");
+            Err(Fault::Missing(format!("there is no member {unknown:?}; the instance has: {names}")).into())
+        }
+        None => Ok(only.to_vec()),
+    }
 }
 
 /// Finds a resource by any of its names.
@@ -181,7 +207,7 @@ pub async fn find(endpoint: &Endpoint, word: &str) -> anyhow::Result<Resource> {
             }
         }
     }
-    anyhow::bail!("the server does not know a resource {word:?}")
+    Err(Fault::Missing(format!("the server does not know a resource {word:?}")).into())
 }
 
 /// Percent-encodes a query value.

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use atoll_fleet::JoinOptions;
+use atoll_meta::Gvr;
 use atoll_runtime::Endpoint;
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use super::access::{Access, block_on, told};
+use super::access::{Access, Fault, block_on, told};
 use super::output;
 
 /// Join a cluster to an instance.
@@ -75,7 +76,8 @@ impl HubAccess {
 impl Member {
     /// The way to the cluster, its URL and the authority of its certificate.
     async fn reach(&self, name: &str) -> anyhow::Result<(Endpoint, kube::Config)> {
-        let path = self.kubeconfig.as_ref().context("give the cluster's kubeconfig with --kubeconfig")?;
+        let usage = || Fault::Usage("give the cluster's kubeconfig with --kubeconfig".into());
+        let path = self.kubeconfig.as_ref().ok_or_else(usage)?;
         let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
@@ -114,6 +116,12 @@ impl Unjoin {
                 Some(_) => Some(self.member.reach(&self.name).await?.0),
                 None => None,
             };
+            // What an earlier attempt left in the cluster is removed even if the instance has forgotten it.
+            let clusters = Gvr::new("cluster.karmada.io", "v1alpha1", "clusters");
+            if member.is_none() && fleet.get_opt(&clusters, None, &self.name).await.map_err(told)?.is_none() {
+                let (name, instance) = (&self.name, &self.hub.instance);
+                return Err(Fault::Missing(format!("there is no cluster {name:?} in instance {instance}")).into());
+            }
             atoll_fleet::unjoin(&fleet, member.as_ref(), &self.name, std::time::Duration::from_secs(60))
                 .await
                 .map_err(told)?;

@@ -13,8 +13,8 @@ use http::Method;
 use kube::config::KubeConfigOptions;
 use serde_json::{Value, json};
 
-use super::access::{Access, block_on, told};
-use super::output;
+use super::access::{Access, Fault, block_on, told};
+use super::output::{self, Format};
 
 /// Open a session of a local account and print a kubeconfig for it.
 #[derive(Args)]
@@ -37,10 +37,10 @@ pub struct Login {
     access: Access,
 }
 
-/// Make, change and close local accounts.
+/// Make, list, change and close local accounts.
 #[derive(Args)]
 #[command(
-    after_help = "The password is read from the terminal, or from standard input.\n\nExamples:\n  atoll account create ann --group team-a\n  atoll account close ann"
+    after_help = "The password is read from the terminal, or from standard input.\n\nExamples:\n  atoll account create ann --group team-a\n  atoll account list\n  atoll account close ann"
 )]
 pub struct Account {
     #[command(subcommand)]
@@ -58,6 +58,12 @@ enum Action {
         /// Groups it is in
         #[arg(long)]
         group: Vec<String>,
+    },
+    /// List accounts
+    List {
+        /// Form of the output
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Format,
     },
     /// Give an account another password
     SetPassword {
@@ -133,7 +139,7 @@ impl Account {
     /// Runs it.
     pub fn run(self) -> anyhow::Result<()> {
         let password = match &self.action {
-            Action::Close { .. } => String::new(),
+            Action::Close { .. } | Action::List { .. } => String::new(),
             _ => password()?,
         };
         block_on(async move {
@@ -148,6 +154,7 @@ impl Account {
                     accounts::set_password(&root, name, &password).await.map_err(told)?;
                     output::line(&format!("account/{name} created"));
                 }
+                Action::List { output } => list(&root, *output).await?,
                 Action::SetPassword { name } => {
                     accounts::set_password(&root, name, &password).await.map_err(told)?;
                     output::line(&format!("account/{name} has a new password"));
@@ -161,6 +168,21 @@ impl Account {
             Ok(())
         })
     }
+}
+
+async fn list(root: &Endpoint, format: Format) -> anyhow::Result<()> {
+    let found = root.list(&objects::ACCOUNT.gvr(), None, "").await.map_err(told)?.items;
+    if output::tree(format, &json!({"apiVersion": "v1", "kind": "List", "items": found}))? {
+        return Ok(());
+    }
+    let row = |account: &Value| {
+        let groups = account["spec"]["groups"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let state = if account["spec"]["disabled"] == true { "closed" } else { "open" };
+        let name = account["metadata"]["name"].as_str().unwrap_or_default();
+        vec![name.to_owned(), state.to_owned(), groups.collect::<Vec<_>>().join(",")]
+    };
+    output::table(&["NAME", "STATE", "GROUPS"], &found.iter().map(row).collect::<Vec<_>>());
+    Ok(())
 }
 
 fn encode(pem: &str) -> String {
@@ -185,6 +207,8 @@ fn password() -> anyhow::Result<String> {
     }
     read?;
     let password = line.trim_end_matches(['\r', '\n']).to_owned();
-    anyhow::ensure!(!password.is_empty(), "give the password on standard input");
-    Ok(password)
+    match password.is_empty() {
+        true => Err(Fault::Usage("give the password on standard input".into()).into()),
+        false => Ok(password),
+    }
 }

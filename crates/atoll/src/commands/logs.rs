@@ -14,7 +14,7 @@ use super::pods::{self, Found, member_path};
 /// Print the logs of a workload's pods in all members.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  atoll logs deployment/web -f\n  atoll logs deployment/web --clusters member1 --tail 20\n  atoll logs web-7957885594-gskvn --since 600"
+    after_help = "Examples:\n  atoll logs deployment/web -f\n  atoll logs deployment/web --clusters member1 --tail 20\n  atoll logs web-7957885594-gskvn --since 10m"
 )]
 pub struct Logs {
     /// `KIND/NAME` of a workload, or the name of a pod
@@ -31,8 +31,8 @@ pub struct Logs {
     /// Lines from the end
     #[arg(long)]
     tail: Option<u64>,
-    /// Only what was said in the last so many seconds
-    #[arg(long)]
+    /// Only what was said lately: seconds, or such as 90s, 5m, 2h
+    #[arg(long, value_parser = seconds)]
     since: Option<u64>,
     /// Only these members, separated by commas
     #[arg(long, value_delimiter = ',')]
@@ -47,7 +47,8 @@ impl Logs {
         block_on(async move {
             let fleet = self.access.endpoint("fleet").await?;
             let found = pods::of(&fleet, &self.target, &self.namespace, &self.clusters).await?;
-            futures::future::join_all(found.iter().map(|one| self.print(&fleet, one))).await;
+            let whole = futures::future::join_all(found.iter().map(|one| self.print(&fleet, one))).await;
+            anyhow::ensure!(whole.into_iter().all(|whole| whole), "some pods did not give their logs");
             Ok(())
         })
     }
@@ -67,12 +68,17 @@ impl Logs {
         path
     }
 
-    async fn print(&self, fleet: &Endpoint, one: &Found) {
+    /// Prints the lines of one pod; `false` when it gave none because something is wrong.
+    async fn print(&self, fleet: &Endpoint, one: &Found) -> bool {
         let whose = format!("{}/{}", one.member, one.name());
-        let answer = match fleet.open(Method::GET, &self.path(one), "application/json", bytes::Bytes::new()).await {
+        let opened = fleet.open(Method::GET, &self.path(one), "application/json", bytes::Bytes::new()).await;
+        let answer = match opened {
             Ok(answer) if answer.status().is_success() => answer,
-            Ok(answer) => return eprintln!("{whose}: {}", answer.status()),
-            Err(status) => return eprintln!("{whose}: {status}"),
+            failed => {
+                let why = failed.map_or_else(|status| status.to_string(), |answer| answer.status().to_string());
+                eprintln!("{whose}: {why}");
+                return false;
+            }
         };
         let mut body = answer.into_body();
         let mut rest = Vec::new();
@@ -85,6 +91,30 @@ impl Logs {
         }
         if !rest.is_empty() {
             output::line(&format!("{whose} {}", String::from_utf8_lossy(&rest)));
+        }
+        true
+    }
+}
+
+/// A number of seconds, plain or as Go writes durations.
+fn seconds(text: &str) -> Result<u64, String> {
+    if let Ok(plain) = text.parse() {
+        return Ok(plain);
+    }
+    let read = atoll_meta::time::parse_duration(text)?;
+    u64::try_from(read.as_secs()).map_err(|_| "it lies in the future".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_seconds_or_durations() {
+        for (text, expected) in
+            [("600", Some(600)), ("10m", Some(600)), ("1h30m", Some(5400)), ("-5m", None), ("soon", None)]
+        {
+            assert_eq!(seconds(text).ok(), expected, "{text}");
         }
     }
 }

@@ -77,7 +77,7 @@ enum Command {
     VnodeManager(vnode_manager::VnodeManager),
     /// Open a session of a local account and print a kubeconfig for it
     Login(login::Login),
-    /// Make, change and close local accounts
+    /// Make, list, change and close local accounts
     Account(login::Account),
     /// Show and choose which hub and which instance commands speak to
     Config(config::Config),
@@ -162,8 +162,9 @@ fn manual(command: &[String]) -> anyhow::Result<()> {
     whole.build();
     let mut page = &whole;
     for word in command {
-        page =
-            page.find_subcommand(word).ok_or_else(|| anyhow::anyhow!("there is no command {}", command.join(" ")))?;
+        page = page
+            .find_subcommand(word)
+            .ok_or_else(|| access::Fault::Usage(format!("there is no command {}", command.join(" "))))?;
     }
     let mut text = Vec::new();
     clap_mangen::Man::new(page.clone()).render(&mut text)?;

@@ -5,6 +5,8 @@ use std::io::{IsTerminal as _, Write as _};
 use clap::ValueEnum;
 use serde_json::Value;
 
+use super::access::Fault;
+
 /// The form of the output.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum Format {
@@ -17,16 +19,42 @@ pub enum Format {
     Json,
     /// YAML.
     Yaml,
+    /// Names only, a line each.
+    Name,
 }
 
-/// Prints a tree as JSON or YAML; `false` when a table is wanted.
+/// Prints a tree as JSON, YAML or names; `false` when a table is wanted.
 pub fn tree(format: Format, value: &Value) -> anyhow::Result<bool> {
     match format {
         Format::Json => line(&serde_json::to_string_pretty(value)?),
         Format::Yaml => line(serde_saphyr::to_string(value)?.trim_end()),
+        Format::Name => {
+            for name in names(value)? {
+                line(&name);
+            }
+        }
         Format::Table | Format::Wide => return Ok(false),
     }
     Ok(true)
+}
+
+/// The names in a tree: of a list, of what it is a list of.
+fn names(value: &Value) -> anyhow::Result<Vec<String>> {
+    let items = value.as_array().or_else(|| value["items"].as_array());
+    let items = items.map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
+    let found = items.iter().map(name).collect::<Option<Vec<String>>>();
+    found.ok_or_else(|| Fault::Usage("there are no names in this; say -o json or yaml".into()).into())
+}
+
+/// `CLUSTER/KIND/NAME`, as much of it as there is.
+fn name(item: &Value) -> Option<String> {
+    let object = item.get("object").unwrap_or(item);
+    let known = [&object["metadata"]["name"], &item["name"], &item["check"], &item["cluster"]];
+    let name = known.into_iter().find_map(Value::as_str)?;
+    let cluster = item["cluster"].as_str().filter(|cluster| *cluster != name);
+    let kind = object["kind"].as_str().map(str::to_lowercase);
+    let parts = [cluster, kind.as_deref(), Some(name)];
+    Some(parts.into_iter().flatten().collect::<Vec<_>>().join("/"))
 }
 
 /// Prints one line; a closed pipe (`| head`) is not an error.
@@ -121,5 +149,27 @@ fn cell(value: &Value) -> String {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_say_as_much_as_is_known() {
+        let pod = json!({"kind": "Pod", "metadata": {"name": "web-1"}});
+        for (tree, expected) in [
+            (json!([{"cluster": "a", "object": pod}]), vec!["a/pod/web-1"]),
+            (json!({"kind": "List", "items": [pod]}), vec!["pod/web-1"]),
+            (pod.clone(), vec!["pod/web-1"]),
+            (json!([{"cluster": "a", "name": "node-1"}, {"cluster": "b"}]), vec!["a/node-1", "b"]),
+            (json!([]), vec![]),
+        ] {
+            assert_eq!(names(&tree).unwrap(), expected, "{tree}");
+        }
+        assert!(names(&json!({"subject": "x"})).is_err());
     }
 }

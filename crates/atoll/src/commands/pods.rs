@@ -4,7 +4,7 @@ use atoll_meta::{Gvr, selector::LabelSelector};
 use atoll_runtime::Endpoint;
 use serde_json::Value;
 
-use super::access::told;
+use super::access::{Fault, told};
 use super::get::{encode, find, members};
 
 /// A pod and the member it runs in.
@@ -30,10 +30,7 @@ impl Found {
 /// The pods of `KIND/NAME`, or the pod of that name, in all members or in some; silent members are told on stderr.
 pub async fn of(fleet: &Endpoint, target: &str, namespace: &str, only: &[String]) -> anyhow::Result<Vec<Found>> {
     let query = query(fleet, target, namespace).await?;
-    let mut names = members(fleet).await?;
-    if !only.is_empty() {
-        names.retain(|name| only.contains(name));
-    }
+    let names = members(fleet, only).await?;
     let list = Gvr::new("", "v1", "pods").path(Some(namespace), None);
     let ask = |member: String| {
         let path = format!("{}{list}{query}", member_path(&member));
@@ -52,7 +49,9 @@ pub async fn of(fleet: &Endpoint, target: &str, namespace: &str, only: &[String]
             Err(status) => eprintln!("{member}: {status}"),
         }
     }
-    anyhow::ensure!(!found.is_empty(), "no pods of {target} in namespace {namespace}");
+    if found.is_empty() {
+        return Err(Fault::Missing(format!("no pods of {target} in namespace {namespace}")).into());
+    }
     Ok(found)
 }
 

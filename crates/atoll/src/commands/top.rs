@@ -87,6 +87,7 @@ impl Top {
     }
 
     async fn clusters(&self, fleet: &Endpoint) -> anyhow::Result<Vec<Use>> {
+        members(fleet, &self.clusters).await?;
         let gvr = Gvr::new("cluster.karmada.io", "v1alpha1", "clusters");
         let list = fleet.list(&gvr, None, "").await.map_err(told)?;
         let told = list.items.iter().map(|item| {
@@ -107,8 +108,7 @@ impl Top {
 
     /// What members measure; whether some did not answer.
     async fn measured(&self, fleet: &Endpoint) -> anyhow::Result<(Vec<Use>, bool)> {
-        let mut names = members(fleet).await?;
-        names.retain(|name| self.wants(name));
+        let names = members(fleet, &self.clusters).await?;
         let answers = futures::future::join_all(names.iter().map(|name| self.of_member(fleet, name))).await;
         let (mut lines, mut failed) = (Vec::new(), false);
         for (name, answer) in names.iter().zip(answers) {
@@ -160,7 +160,7 @@ impl Top {
         }
         let figures = ["CPU", "CPU%", "MEMORY", "MEMORY%"];
         let headers: Vec<&str> = match self.what {
-            What::Clusters => [&["CLUSTER"][..], &figures].concat(),
+            What::Clusters => vec!["CLUSTER", "CPU REQUESTED", "CPU%", "MEMORY REQUESTED", "MEMORY%"],
             What::Nodes => [&["CLUSTER", "NODE"][..], &figures].concat(),
             What::Pods => vec!["CLUSTER", "NAMESPACE", "POD", "CPU", "MEMORY"],
         };

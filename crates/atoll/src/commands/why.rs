@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::access::{Access, block_on, told};
+use super::access::{Access, Fault, block_on, told};
 use super::output::{self, Format};
 
 /// Say why a template is, or is not, where it is.
@@ -26,13 +26,16 @@ pub struct Why {
 
 /// Show what would move before anything moves.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  atoll plan -f policy.yaml\n  atoll plan --without member2")]
+#[command(
+    after_help = "Examples:\n  atoll plan -f policy.yaml\n  atoll plan --without member2",
+    group = clap::ArgGroup::new("what").required(true).args(["file", "without"])
+)]
 pub struct Plan {
     /// A policy that is not applied yet
-    #[arg(short, long, conflicts_with = "without", required_unless_present = "without")]
+    #[arg(short, long)]
     file: Option<PathBuf>,
     /// What the loss of this cluster would do
-    #[arg(long)]
+    #[arg(long, value_name = "CLUSTER")]
     without: Option<String>,
     /// Form of the output
     #[arg(short, long, value_enum, default_value_t)]
@@ -45,9 +48,13 @@ impl Why {
     /// Runs it.
     pub fn run(self) -> anyhow::Result<()> {
         block_on(async move {
-            let (kind, name) = self.target.split_once('/').context("give the template as KIND/NAME")?;
+            let usage = || Fault::Usage(format!("give the template as KIND/NAME, such as deployment/{}", self.target));
+            let (kind, name) = self.target.split_once('/').ok_or_else(usage)?;
             let fleet = self.access.endpoint("fleet").await?;
             let trace = atoll_fleet::why::trace(&fleet, kind, &self.namespace, name).await.map_err(told)?;
+            if trace.template.is_none() && trace.binding.is_none() {
+                return Err(Fault::Missing(format!("there is no {}", trace.subject)).into());
+            }
             if !output::tree(self.output, &serde_json::to_value(&trace)?)? {
                 output::line(trace.to_string().trim_end());
             }
