@@ -239,7 +239,9 @@ it('look back at who did what, as it happens', () =>
     const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'watched-map', namespace: 'default' } }
     await ask(hub, '/instances/fleet/api/v1/namespaces/default/configmaps/watched-map?fieldManager=e2e', { method: 'PATCH', type: 'application/apply-patch+yaml', body: map })
     await page.getByRole('cell', { name: /watched-map/ }).first().waitFor()
+    // What happened before is paged back to the first line.
     await page.getByPlaceholder('Filter by user, method, name').fill('')
+    await page.getByText(/^all since /).waitFor()
     await shot('audit')
     assert.deepEqual(await accessibilityFaults(page), [])
   }))

@@ -72,6 +72,7 @@ it('the same pages speak Chinese', async () => {
   for (const [name, path, text] of [['home', '/', '实例'], ['tree', `${WEB}?tab=tree`, '已按决策'], ['clusters', '/i/fleet/clusters', '接入集群']]) {
     await view.go(path)
     await view.page.locator('.content').getByText(text).first().waitFor()
+    await view.page.waitForFunction(() => document.querySelectorAll('.content .bone').length === 0)
     await view.shot(`${name}-zh`)
   }
   assert.equal(await view.page.locator('html').getAttribute('lang'), 'zh-CN')

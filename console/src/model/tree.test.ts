@@ -23,6 +23,7 @@ describe('the first obstacle', () => {
     ['work refused', { template, binding: binding(), works: [work('m1', 'False', 'conflict')], clusters: [cluster('m1')] }, 'bad', 'tree.refused'],
     ['work not there yet', { template, binding: binding(), works: [], clusters: [cluster('m1')] }, 'busy', 'tree.applying'],
     ['unhealthy', { template, binding: binding({}, [{ clusterName: 'm1', applied: true, health: 'Unhealthy' }]), works: [work('m1')], clusters: [cluster('m1')] }, 'warn', 'tree.unhealthy'],
+    ['rolling out', { template, binding: binding({}, [{ clusterName: 'm1', applied: true, health: 'Unhealthy', status: { readyReplicas: 9 } }]), works: [work('m1')], clusters: [cluster('m1')] }, 'busy', 'tree.rolling'],
     ['all well', { template, binding: binding(), works: [work('m1')], clusters: [cluster('m1')] }, 'ok', 'tree.well'],
   ]
   it.each(cases)('%s', (_, ingredients, tone, word) => expect(obstacle(buildTree(ingredients), none)).toMatchObject({ tone, word }))

@@ -147,7 +147,12 @@ function podObstacle(lane: Lane, pods: KObject[]): Obstacle | undefined {
       return { tone: wanted, word: 'tree.pod', values: { cluster, pod: pod.metadata.name, why }, hint: health.word === 'Pending' ? 'tree.pod.pending' : 'tree.pod.hint', cluster }
     }
   }
-  if (lane.told?.health === 'Unhealthy') return { tone: 'warn', word: 'tree.unhealthy', values: { cluster, ready: readyOf(lane) ?? 0, wanted: lane.replicas }, cluster }
+  if (lane.told?.health === 'Unhealthy') {
+    const ready = readyOf(lane) ?? 0
+    // Old pods may be ready while new ones come: then it is the change that is not done.
+    if (lane.replicas > 0 && ready >= lane.replicas) return { tone: 'busy', word: 'tree.rolling', values: { cluster }, cluster }
+    return { tone: 'warn', word: 'tree.unhealthy', values: { cluster, ready, wanted: lane.replicas }, cluster }
+  }
   if (lane.told?.health !== 'Healthy') return { tone: 'busy', word: 'tree.waiting', values: { cluster }, cluster }
   return undefined
 }

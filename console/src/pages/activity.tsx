@@ -1,6 +1,5 @@
 // What happened in the instance, newest first; for administrators of the hub also who did what.
 
-import { Search } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { useSearchParams } from 'wouter'
 import { useMay } from '../api/access'
@@ -8,7 +7,7 @@ import { useList } from '../api/hooks'
 import { EVENTS } from '../api/paths'
 import { t } from '../i18n'
 import { useHere } from '../place'
-import { AsOf, Segments } from '../ui/parts'
+import { AsOf, Filter, Segments } from '../ui/parts'
 import { Audit } from './audit'
 import { EventList } from './events'
 
@@ -41,10 +40,7 @@ function Events() {
   return (
     <>
       <div className="bar">
-        <div className="search" style={{ width: 280 }}>
-          <Search size={14} aria-hidden="true" />
-          <input className="input" data-filter placeholder={t('activity.filter')} aria-label={t('activity.filter')} value={text} onChange={(event) => setText(event.target.value)} />
-        </div>
+        <Filter label={t('activity.filter')} value={text} onChange={setText} />
         <Segments label={t('activity.type')} value={type} onChange={setType} options={[{ value: 'all', text: t('activity.all') }, { value: 'Warning', text: t('activity.warnings') }]} />
         <span className="end row">
           {events.loaded && <span className="count">{shown.length}</span>}

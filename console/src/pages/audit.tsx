@@ -1,6 +1,6 @@
 // Who did what, and who was refused: the audit lines of the hub, as they are written.
 
-import { History, Search } from 'lucide-react'
+import { History } from 'lucide-react'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import { ApiError, lines, open } from '../api/http'
@@ -8,7 +8,7 @@ import { withQuery } from '../api/paths'
 import { t } from '../i18n'
 import { instanceLink } from '../model/links'
 import { useHere } from '../place'
-import { Age, AsOf, Button, Empty, Failure, Pill, Segments } from '../ui/parts'
+import { Age, AsOf, Button, Empty, Failure, Filter, Pill, Segments } from '../ui/parts'
 import { Table, type TableColumn } from '../ui/table'
 
 export interface AuditLine {
@@ -53,10 +53,7 @@ export function Audit() {
   return (
     <>
       <div className="bar">
-        <div className="search" style={{ width: 280 }}>
-          <Search size={14} aria-hidden="true" />
-          <input className="input" data-filter placeholder={t('audit.filter')} aria-label={t('audit.filter')} value={text} onChange={(event) => setText(event.target.value)} />
-        </div>
+        <Filter label={t('audit.filter')} value={text} onChange={setText} />
         <Segments label={t('audit.outcome')} value={outcome} onChange={setOutcome} options={[{ value: 'all', text: t('activity.all') }, { value: 'refused', text: t('audit.refused') }]} />
         {oldest && !audit.ended && (
           <Button onClick={audit.older} disabled={audit.busy}>

@@ -1,6 +1,6 @@
 // Members of an instance: a few as cards, hundreds as a heat grid, any number as a table.
 
-import { Globe2, Grid3x3, LayoutGrid, List, Plus, Search } from 'lucide-react'
+import { Globe2, Grid3x3, LayoutGrid, List, Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { Link, useSearchParams } from 'wouter'
 import { useMay } from '../api/access'
@@ -12,7 +12,7 @@ import { clusterHealth, clusterUsage } from '../model/health'
 import { clusterLink } from '../model/links'
 import { bytes, cores } from '../model/quantity'
 import { useHere } from '../place'
-import { Age, AsOf, Button, Cut, Empty, Failure, HealthPill, Labels, Meter, Segments } from '../ui/parts'
+import { Age, AsOf, Button, Cut, Empty, Failure, Filter, HealthPill, Labels, Meter, Segments } from '../ui/parts'
 import { NameLink } from '../ui/name-link'
 import { Table, type TableColumn } from '../ui/table'
 import { HeatGrid } from './heat-grid'
@@ -60,10 +60,7 @@ export default function Clusters() {
       </div>
       {clusters.error && <Failure error={clusters.error} />}
       <div className="bar" hidden={refused}>
-        <div className="search" style={{ width: 260 }}>
-          <Search size={14} aria-hidden="true" />
-          <input className="input" data-filter placeholder={t('clusters.filter')} aria-label={t('clusters.filter')} value={text} onChange={(event) => set('q', event.target.value)} />
-        </div>
+        <Filter label={t('clusters.filter')} value={text} onChange={(value) => set('q', value)} />
         <select className="select" aria-label={t('status')} value={only} onChange={(event) => set('status', event.target.value)}>
           <option value="">{t('clusters.all')}</option>
           {[...counts].map(([word, count]) => (

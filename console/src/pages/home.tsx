@@ -16,7 +16,7 @@ import { isBorrower, isSimulated, phaseTone } from '../model/instance'
 import { instanceLink } from '../model/links'
 import { bytes, cores, quantity } from '../model/quantity'
 import { Dialog } from '../ui/dialog'
-import { Age, AsOf, Bones, Button, Cut, Empty, Field, Meter, Notice, Pill } from '../ui/parts'
+import { Age, AsOf, Bone, Bones, Button, Cut, Empty, Field, Meter, Notice, Pill } from '../ui/parts'
 import { toastError } from '../ui/toast'
 
 export function Home() {
@@ -126,7 +126,7 @@ function SimulatedCard({ instance }: { instance: KObject }) {
         <Pill tone={phaseTone(phase)}>{phase}</Pill>
       </header>
       <div className="body small muted dotted">
-        {nodes.loaded ? <span>{t('home.nodes', { ready, total: nodes.items.length })}</span> : <span>…</span>}
+        {nodes.loaded ? <span>{t('home.nodes', { ready, total: nodes.items.length })}</span> : <Bone width={40} />}
         {nodes.loaded && <span>{t('home.cores', { n: cores(total('cpu')) })}</span>}
         {nodes.loaded && <span>{bytes(total('memory'))}</span>}
         {annotations?.['sim.atoll.io/region'] && <span>{annotations['sim.atoll.io/region']}</span>}

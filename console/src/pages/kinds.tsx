@@ -1,13 +1,12 @@
 // Every kind the instance serves.
 
-import { Search } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { Link } from 'wouter'
 import type { Kind } from '../api/discovery'
 import { t } from '../i18n'
 import { listLink } from '../model/links'
 import { useHere } from '../place'
-import { Bones, Empty, Failure } from '../ui/parts'
+import { Bones, Empty, Failure, Filter } from '../ui/parts'
 
 export default function Kinds() {
   const { place, kinds, error } = useHere()
@@ -20,10 +19,7 @@ export default function Kinds() {
         {kinds && <span className="count">{kinds.filter((kind) => kind.verbs.includes('list')).length}</span>}
       </div>
       <div className="bar">
-        <div className="search" style={{ width: 280 }}>
-          <Search size={14} aria-hidden="true" />
-          <input className="input" data-filter placeholder={t('kinds.filter')} aria-label={t('kinds.filter')} value={text} onChange={(event) => setText(event.target.value)} />
-        </div>
+        <Filter label={t('kinds.filter')} value={text} onChange={setText} />
       </div>
       {error && <Failure error={error} />}
       {!kinds && !error && <Bones lines={8} />}
@@ -43,7 +39,7 @@ export default function Kinds() {
                   <Link href={listLink(place, kind)} className="cut" title={`${kind.plural}.${kind.version}`}>
                     {kind.kind}
                   </Link>
-                  <span className="tiny faint">{[...kind.shortNames, kind.namespaced ? '' : t('kinds.global')].filter(Boolean).join(' · ')}</span>
+                  <span className="tiny faint unbroken">{[...kind.shortNames, kind.namespaced ? '' : t('kinds.global')].filter(Boolean).join(' · ')}</span>
                 </li>
               ))}
             </ul>

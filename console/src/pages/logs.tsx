@@ -1,14 +1,14 @@
 // Logs of one pod or many, merged as they come.
 
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { ArrowDownToLine, Download, Pause, Play, Search, WrapText } from 'lucide-react'
+import { ArrowDownToLine, Download, Pause, Play, WrapText } from 'lucide-react'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { ApiError, lines, open } from '../api/http'
 import { path, PODS, type Place } from '../api/paths'
 import type { KObject } from '../api/types'
 import { t } from '../i18n'
 import { plainText, splitTime } from '../model/ansi'
-import { Button, Notice } from '../ui/parts'
+import { Button, Filter, Notice } from '../ui/parts'
 
 export interface LogSource {
   place: Place
@@ -49,10 +49,7 @@ export default function Logs({ sources }: { sources: LogSource[] }) {
   return (
     <div className="stack fill">
       <div className="bar">
-        <div className="search" style={{ width: 240 }}>
-          <Search size={14} aria-hidden="true" />
-          <input className="input" data-filter placeholder={t('logs.filter')} aria-label={t('logs.filter')} value={text} onChange={(event) => setText(event.target.value)} />
-        </div>
+        <Filter label={t('logs.filter')} value={text} onChange={setText} />
         {containers.length > 1 && (
           <select className="select" aria-label={t('container')} value={container} onChange={(event) => setContainer(event.target.value)}>
             <option value="">{t('container.all')}</option>

@@ -1,6 +1,6 @@
 // Policies: what they select, where they put it, and who is affected.
 
-import { Plus, Scale, Search } from 'lucide-react'
+import { Plus, Scale } from 'lucide-react'
 import { useMemo } from 'react'
 import { Link, useSearchParams } from 'wouter'
 import { useMay } from '../api/access'
@@ -12,7 +12,7 @@ import { bindingHealth } from '../model/binding'
 import { instanceLink, objectLink } from '../model/links'
 import { claimedBy, overriddenBy, placementText, selectorText } from '../model/policy'
 import { useHere } from '../place'
-import { Age, AsOf, Empty, Failure, Segments } from '../ui/parts'
+import { Age, AsOf, Empty, Failure, Filter, Segments } from '../ui/parts'
 import { NameLink } from '../ui/name-link'
 import { Table, type TableColumn } from '../ui/table'
 
@@ -53,10 +53,7 @@ export default function Policies() {
       {near.error && <Failure error={near.error} />}
       <div className="bar">
         <Segments<Kind> label={t('kind')} value={kind} onChange={(value) => setQuery(value === 'override' ? { kind: 'override' } : {}, { replace: true })} options={[{ value: 'propagation', text: t('policy.propagation') }, { value: 'override', text: t('policy.override') }]} />
-        <div className="search" style={{ width: 260 }}>
-          <Search size={14} aria-hidden="true" />
-          <input className="input" data-filter placeholder={t('policy.filter')} aria-label={t('policy.filter')} value={text} onChange={(event) => setQuery({ ...(kind === 'override' && { kind }), ...(event.target.value && { q: event.target.value }) }, { replace: true })} />
-        </div>
+        <Filter label={t('policy.filter')} value={text} onChange={(value) => setQuery({ ...(kind === 'override' && { kind }), ...(value && { q: value }) }, { replace: true })} />
       </div>
       <div className="panel fill-panel">
         <Table

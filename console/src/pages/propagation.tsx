@@ -1,6 +1,6 @@
 // Every template that is spread, and how far each has come.
 
-import { GitFork, Search } from 'lucide-react'
+import { GitFork } from 'lucide-react'
 import { useMemo } from 'react'
 import { useSearchParams } from 'wouter'
 import { useList } from '../api/hooks'
@@ -11,7 +11,7 @@ import { bindingHealth, bindingReplicas } from '../model/binding'
 import { objectLink } from '../model/links'
 import { resourceOf } from '../model/reference'
 import { useHere } from '../place'
-import { Age, AsOf, Button, Empty, Failure, HealthPill } from '../ui/parts'
+import { Age, AsOf, Button, Empty, Failure, Filter, HealthPill } from '../ui/parts'
 import { NameLink } from '../ui/name-link'
 import { Table, type TableColumn } from '../ui/table'
 
@@ -53,10 +53,7 @@ export default function Propagation() {
       </div>
       {bindings.error && <Failure error={bindings.error} />}
       <div className="bar">
-        <div className="search" style={{ width: 280 }}>
-          <Search size={14} aria-hidden="true" />
-          <input className="input" data-filter placeholder={t('propagation.filter')} aria-label={t('propagation.filter')} value={query.get('q') ?? ''} onChange={(event) => set('q', event.target.value)} />
-        </div>
+        <Filter label={t('propagation.filter')} value={query.get('q') ?? ''} onChange={(value) => set('q', value)} />
         <select className="select" aria-label={t('status')} value={only} onChange={(event) => set('status', event.target.value)}>
           <option value="">{t('status.all')}</option>
           {[...counts].map(([word, count]) => (

@@ -1,6 +1,6 @@
 // Objects of one kind, in the instance, in one member, or in all members.
 
-import { Columns3, Plus, Search } from 'lucide-react'
+import { Columns3, Plus } from 'lucide-react'
 import { useCallback, useEffect, useMemo, useState } from 'react'
 import { Link, useLocation, useSearchParams } from 'wouter'
 import { useMay } from '../api/access'
@@ -16,7 +16,7 @@ import { groupOf, listLink, objectLink } from '../model/links'
 import { isAge, matches, trackOf, wordsOf } from '../model/rows'
 import { SECTIONS, sectionOf } from '../model/sections'
 import { useHere } from '../place'
-import { Age, AsOf, Button, Empty, Failure, Pill } from '../ui/parts'
+import { Age, AsOf, Button, Empty, Failure, Filter, Pill } from '../ui/parts'
 import { NameLink } from '../ui/name-link'
 import { Table, type TableColumn } from '../ui/table'
 import { CreateDialog } from './create'
@@ -67,10 +67,7 @@ export default function Resources({ group: part, version, plural }: { group: str
       </div>
       <KindTabs resource={resource} place={here.place} member={member} namespace={namespace} />
       <div className="bar">
-        <div className="search" style={{ width: 280 }}>
-          <Search size={14} aria-hidden="true" />
-          <input className="input" data-filter placeholder={t('rows.filter')} aria-label={t('rows.filter')} value={text} onChange={(event) => set('q', event.target.value)} />
-        </div>
+        <Filter label={t('rows.filter')} value={text} onChange={(value) => set('q', value)} />
         <WherePicker member={member} onChange={(value) => set('m', value)} />
         {kind?.namespaced !== false && !everywhere && <NamespacePicker place={place} value={namespace} onChange={(value) => set('ns', value)} />}
         <Button look="icon" aria-pressed={wide} aria-label={t('rows.wide')} title={t('rows.wide')} onClick={() => setWide(!wide)}>

@@ -6,7 +6,7 @@ import { Link } from 'wouter'
 import { useList, useOne } from '../api/hooks'
 import { BINDINGS, CLUSTER_BINDINGS, CLUSTER_POLICIES, CLUSTERS, POLICIES, type Resource, WORKS } from '../api/paths'
 import type { KObject } from '../api/types'
-import { t } from '../i18n'
+import { t, type Word } from '../i18n'
 import { replicas } from '../model/health'
 import { instanceLink } from '../model/links'
 import { bindingName, buildTree, laneHealth, obstacle, type Tree } from '../model/tree'
@@ -126,9 +126,12 @@ function strategy(binding: KObject | undefined): string {
   return scheduling.weightPreference?.staticWeightList ? t('policy.static') : t('policy.dynamic')
 }
 
-/** `placementChanged` as words. */
-function spaced(text: string): string {
-  return text.replace(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`)
+const TRIGGERS: Record<string, Word> = { placementChanged: 'tree.trigger.placement', replicasChanged: 'tree.trigger.replicas', requested: 'tree.trigger.requested', clusterDeleting: 'tree.trigger.deleting', copied: 'tree.trigger.copied' }
+
+/** Why it was decided; a reason that is not known is told as it is. */
+function why(trigger: string): string {
+  const word = TRIGGERS[trigger]
+  return word ? t(word) : trigger
 }
 
 function BindingNode({ tree, at, live, onOpen }: { tree: Tree; at: number; live: boolean; onOpen: () => void }) {
@@ -171,7 +174,7 @@ function BindingNode({ tree, at, live, onOpen }: { tree: Tree; at: number; live:
             {t('tree.decided')} <Age since={decision.at} /> {t('ago')}
           </>
         )}
-        {decision?.trigger && ` · ${t('tree.trigger')} ${spaced(decision.trigger)}`}
+        {decision?.trigger && ` · ${why(decision.trigger)}`}
         {decision?.affinity && ` · ${t('tree.affinity')} ${decision.affinity}`}
         {refused > 0 && ` · ${t('tree.refusedcount', { n: refused })}`}
       </span>

@@ -1,6 +1,6 @@
 // Small parts that every page is made of.
 
-import { AlertTriangle, CheckCircle2, Info, Loader, RefreshCw, XCircle } from 'lucide-react'
+import { AlertTriangle, CheckCircle2, Info, Loader, RefreshCw, Search, XCircle } from 'lucide-react'
 import type { ComponentProps, ReactNode } from 'react'
 import { useEffect, useId, useState } from 'react'
 import type { ApiError } from '../api/http'
@@ -250,6 +250,16 @@ export function Segments<T extends string>({ value, options, onChange, label }: 
           {option.text}
         </button>
       ))}
+    </div>
+  )
+}
+
+/** Where one writes what is looked for; `/` leads here. */
+export function Filter({ label, value, onChange }: { label: string; value: string; onChange: (value: string) => void }) {
+  return (
+    <div className="search">
+      <Search size={14} aria-hidden="true" />
+      <input className="input" data-filter placeholder={label} aria-label={label} value={value} onChange={(event) => onChange(event.target.value)} />
     </div>
   )
 }
