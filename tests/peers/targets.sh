@@ -31,7 +31,7 @@ targets() {
 		karmada-controller-manager    karmada      github.com/karmada-io/karmada/cmd/controller-manager bench
 		karmada-scheduler             karmada      github.com/karmada-io/karmada/cmd/scheduler bench
 		karmada-webhook               karmada      github.com/karmada-io/karmada/cmd/webhook bench
-		karmada-aggregated-apiserver  karmada      github.com/karmada-io/karmada/cmd/aggregated-apiserver bench
+		karmada-aggregated-apiserver  karmada      github.com/karmada-io/karmada/cmd/aggregated-apiserver
 		karmada-agent                 karmada      github.com/karmada-io/karmada/cmd/agent
 		helm4                         helm4        helm.sh/helm/v4/cmd/helm
 		operator                      ../operator  .

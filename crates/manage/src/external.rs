@@ -52,6 +52,16 @@ impl Externals {
         Ok(Some(endpoint))
     }
 
+    /// What the way to an external instance is made of: another one means another way.
+    pub async fn print(&self, core: &Core, name: &str) -> Result<String, Status> {
+        let found = secret(core, name).await?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let print = |(secret, key): (Value, String)| {
+            format!("{} {} {key}", text(&secret["metadata"]["uid"]), text(&secret["metadata"]["resourceVersion"]))
+        };
+        found.map(print).ok_or_else(|| Status::not_found("atoll.io", "instances", name))
+    }
+
     /// The way to an external instance with the credentials of its Secret, for requests that say themselves
     /// in whose name they are.
     pub async fn client(&self, core: &Core, name: &str) -> Result<Option<kube::Client>, Status> {

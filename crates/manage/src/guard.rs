@@ -29,7 +29,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 const TAKE_NOTE: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(400)];
 /// What keys of objects that give rights have in them.
 const GIVES_RIGHTS: [&str; 4] =
-    [".rbac.authorization.k8s.io/", "accounts.atoll.io/", "serviceaccounts/", "identityproviders."];
+    [".rbac.authorization.k8s.io/", "accounts.atoll.io/", "serviceaccounts./", "identityproviders."];
 
 /// Tells when rights may have changed anywhere in the hub.
 #[derive(Clone)]
@@ -42,6 +42,11 @@ impl Default for Epoch {
 }
 
 impl Epoch {
+    /// Tells of every change from now on.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.0.subscribe()
+    }
+
     /// Follows the changes of all instances until `stop`.
     pub async fn run(self, core: Arc<Core>, stop: CancellationToken) {
         let mut feed = core.hub.engine().feed();
@@ -122,7 +127,7 @@ impl Leash {
 
     /// Waits until the caller may no longer do what they do.
     pub async fn ended(self) {
-        let mut epoch = self.core.epoch.0.subscribe();
+        let mut epoch = self.core.epoch.subscribe();
         loop {
             let pauses = tokio::select! {
                 _ = epoch.changed() => &TAKE_NOTE[..],

@@ -247,6 +247,42 @@ async fn grants_open_exactly_what_they_name_and_revocation_closes_it() {
 }
 
 #[tokio::test]
+async fn a_grant_holds_where_instances_and_namespaces_come_later_and_stays_when_its_binding_is_taken_away() {
+    let world = World::new().await;
+    let (root, fleet) = (world.endpoint("root"), world.endpoint("fleet"));
+    let roles = |resource: &str| Gvr::new("rbac.authorization.k8s.io", "v1", resource);
+    for (name, instance, namespace) in [("g", "late", "default"), ("h", "fleet", "soon")] {
+        let spec = json!({"role": "editor", "subjects": [{"kind": "User", "name": "ann"}], "scope": {"instance": instance, "namespace": namespace}});
+        let grant = hub_object("Grant", json!({"metadata": {"name": name}, "spec": spec}));
+        root.create(&Gvr::new("atoll.io", "v1alpha1", "grants"), None, &grant).await.unwrap();
+        // Compared, and nothing more to be done.
+        becomes(&root, &roles("clusterrolebindings"), &format!("atoll:grant:{name}"), Value::is_object).await;
+    }
+    // Another process on the same store makes an instance; no object of `root` tells of it.
+    let other = atoll_apiserver::Hub::open(
+        world.hub.engine().clone(),
+        atoll_apiserver::auth::Keys::default(),
+        std::sync::Arc::new(jiff::Timestamp::now),
+        atoll_apiserver::Options::default(),
+    );
+    other.await.unwrap().create_instance("late").await.unwrap();
+    let late = world.endpoint("late");
+    let bound = async || {
+        let binding = late.get_opt(&roles("rolebindings"), Some("default"), "atoll:grant:g").await;
+        binding.is_ok_and(|binding| binding.is_some())
+    };
+    world.until("the grant holds in the new instance", bound).await;
+
+    let space = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "soon"}});
+    fleet.create(&Gvr::new("", "v1", "namespaces"), None, &space).await.unwrap();
+    let binding = becomes(&fleet, &roles("rolebindings"), "atoll:grant:h", Value::is_object).await;
+    assert_eq!(binding["metadata"]["namespace"], "soon");
+    fleet.delete(&roles("rolebindings"), Some("soon"), "atoll:grant:h", &Value::Null).await.unwrap();
+    let anew = |seen: &Value| seen.is_object() && seen["metadata"]["uid"] != binding["metadata"]["uid"];
+    becomes(&fleet, &roles("rolebindings"), "atoll:grant:h", anew).await;
+}
+
+#[tokio::test]
 async fn a_local_account_logs_in_and_out_again() {
     let world = World::new().await;
     let root = world.endpoint("root");

@@ -18,16 +18,7 @@ async fn native(
     path: &str,
     body: Option<Value>,
 ) -> (u16, Value) {
-    let bytes = body.map(|body| body.to_string()).unwrap_or_default();
-    let request =
-        Request::builder().method(verb).uri(format!("/instances/far{path}")).header("content-type", "application/json");
-    let body = Full::<bytes::Bytes>::new(bytes.into()).map_err(|never| match never {}).boxed_unsync();
-    let mut request = request.body(body).unwrap();
-    request.extensions_mut().insert(who.clone());
-    let answer = world.manage.answer(request).await;
-    let code = answer.status().as_u16();
-    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
-    (code, serde_json::from_slice(&bytes).unwrap_or_default())
+    world.native(who, verb, &format!("/instances/far{path}"), body).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,12 +171,10 @@ impl Aggregated {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_karmada_and_its_member_are_managed_searched_and_proxied() {
     let cache = atoll_testkit::peers::cache();
-    let program = cache.join("bin/karmada-aggregated-apiserver");
     let published = cache.join("src/karmada/charts/karmada/_crds/bases");
-    if !program.is_file() || !published.is_dir() {
-        // Built for benchmarks only, so its absence is no failure.
-        println!("SKIPPED: karmada-aggregated-apiserver is missing (tests/peers/build karmada-aggregated-apiserver)");
-        return;
+    let Some(program) = atoll_testkit::peers::find("karmada-aggregated-apiserver") else { return };
+    if !published.is_dir() {
+        return atoll_testkit::peers::skip("the sources of Karmada are missing (tests/peers/build)");
     }
     let Some(cluster) = Cluster::start(Parts::default()).unwrap() else { return };
     let karmada = cluster.endpoint().await.unwrap();

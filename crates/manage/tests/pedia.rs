@@ -105,6 +105,29 @@ async fn a_cluster_that_cannot_prove_who_it_is_gets_neither_token_nor_request() 
     assert!(world.index.shelf("root/unproven", "", "namespaces").is_none());
 }
 
+#[tokio::test]
+async fn an_external_instance_is_followed_with_the_credentials_its_secret_has_now() {
+    let (world, far) = (World::new().await, Far::new().await);
+    let root = world.endpoint("root");
+    let secrets = Gvr::new("", "v1", "secrets");
+    let secret = |token: &str| {
+        let cluster = json!({"server": far.url, "certificate-authority-data": STANDARD.encode(&far.ca)});
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{"name": "c", "user": {"token": token}}],
+            "clusters": [{"name": "c", "cluster": cluster}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        });
+        json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "far"}, "stringData": {"kubeconfig": config.to_string()}})
+    };
+    root.create(&secrets, Some("kube-system"), &secret("an old one")).await.unwrap();
+    let spec = json!({"type": "External", "kubeconfigSecretRef": {"namespace": "kube-system", "name": "far"}});
+    let instance = support::hub_object("Instance", json!({"metadata": {"name": "far"}, "spec": spec}));
+    root.create(&Gvr::new("atoll.io", "v1alpha1", "instances"), None, &instance).await.unwrap();
+    world.until("it was asked", async || far.asked.load(Ordering::SeqCst) > 0).await;
+    root.update(&secrets, Some("kube-system"), "far", &secret(TOKEN)).await.unwrap();
+    world.index.synced("far", support::PATIENCE).await.unwrap();
+    assert!(world.index.shelf("far", "", "namespaces").is_some());
+}
+
 fn policies() -> Gvr {
     Gvr::new("policy.clusterpedia.io", "v1alpha1", "clusterimportpolicies")
 }

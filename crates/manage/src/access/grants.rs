@@ -185,8 +185,8 @@ pub async fn apply(endpoint: &Endpoint, mut wanted: Wanted) -> Result<(), Status
     for (gvr, namespace, object) in rest.chain(later) {
         let place = Some(namespace.as_str()).filter(|namespace| !namespace.is_empty());
         match endpoint.create(&gvr, place, &object).await {
-            // The namespace of a grant may come later.
-            Err(status) if status.code != 409 => failed = Some(status),
+            // The namespace of a grant may come later; then the grants are compared again.
+            Err(status) if !matches!(status.code, 404 | 409) => failed = Some(status),
             _ => {}
         }
     }

@@ -30,9 +30,8 @@ impl Rights for CallerRights {
             return self.hosted.may_see(place).await;
         }
         // An instance elsewhere is asked itself, as the caller.
-        let Some(endpoint) = self.core.externals.endpoint(&self.core, place.instance(), &self.identity).await? else {
-            return Ok(false);
-        };
+        let way = self.core.externals.endpoint(&self.core, place.instance(), &self.identity).await;
+        let Ok(Some(endpoint)) = way else { return Ok(false) };
         let attributes = json!({
             "verb": if place.name.is_some() { "get" } else { "list" }, "group": place.group, "version": place.version, "resource": place.resource,
             "namespace": place.namespace.unwrap_or_default(), "name": place.name.unwrap_or_default(),
@@ -41,8 +40,15 @@ impl Rights for CallerRights {
         match endpoint.create(&Gvr::new("authorization.k8s.io", "v1", "selfsubjectaccessreviews"), None, &review).await
         {
             Ok(answer) => Ok(answer["status"]["allowed"] == true),
-            Err(status) if status.code == 403 => Ok(false),
-            Err(status) => Err(status),
+            // One that cannot be asked shows nothing, and what others show is shown nevertheless.
+            Err(status) => {
+                tracing::debug!(instance = place.instance(), %status, "rights could not be asked for");
+                Ok(false)
+            }
         }
+    }
+
+    fn changes(&self) -> Option<tokio::sync::watch::Receiver<u64>> {
+        Some(self.core.epoch.subscribe())
     }
 }

@@ -7,69 +7,108 @@ use std::time::Duration;
 use atoll_apiserver::Identity;
 use atoll_fleet::MemberResolver;
 use atoll_index::{Resources, Source};
-use atoll_meta::{Gvr, Status};
+use atoll_meta::{Gvr, InstanceId, Status};
 use atoll_runtime::{Change, Endpoint, Informer, Queue, Selection, work};
+use atoll_store::{Feed, FeedItem};
 use serde_json::Value;
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
+use super::whole::GATHER;
 use crate::context::Core;
 use crate::kinds::{CLUSTER, INSTANCE};
 
 /// Marks instances that play a member; they are followed as that member.
 const SIMULATED: &str = "sim.atoll.io/nodes";
-/// How often instances are compared when nothing says that they changed.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// How soon an instance that could not be reached is tried again.
+const SOON: Duration = Duration::from_secs(2);
 
 /// What runs for one instance.
 struct Followed {
+    /// What the way there was made of.
+    print: String,
     stop: CancellationToken,
 }
 
+type All = HashMap<String, Followed>;
+
 /// Follows all instances until `stop`.
 pub async fn run(core: Arc<Core>, members: Arc<dyn MemberResolver>, stop: CancellationToken) {
-    let mut followed: HashMap<String, Followed> = HashMap::new();
+    // From before anything is compared, so that no change is missed.
+    let (mut roster, mut feed) = (core.hub.roster(), core.hub.engine().feed());
+    let mut followed = All::new();
     loop {
-        match wanted(&core).await {
-            Ok(names) => {
-                for name in followed.keys().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>() {
-                    if let Some(old) = followed.remove(&name) {
-                        old.stop.cancel();
-                    }
-                    forget(&core, &name).await;
-                }
-                for name in names {
-                    if !followed.contains_key(&name)
-                        && let Ok(endpoint) = way(&core, &name).await
-                    {
-                        let token = stop.child_token();
-                        core.index.follow(
-                            Source { name: name.clone(), endpoint: endpoint.clone(), hidden: true },
-                            Resources::All,
-                        );
-                        tokio::spawn(follow_members(
-                            core.clone(),
-                            name.clone(),
-                            endpoint,
-                            members.clone(),
-                            token.clone(),
-                        ));
-                        followed.insert(name, Followed { stop: token });
-                    }
-                }
+        let complete = match compare(&core, &members, &mut followed, &stop).await {
+            Ok(complete) => complete,
+            Err(status) => {
+                tracing::debug!(%status, "instances could not be read");
+                false
             }
-            Err(status) => tracing::debug!(%status, "instances could not be read"),
-        }
+        };
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
+            _ = roster.changed() => {}
+            () = changed(&mut feed) => {}
+            () = tokio::time::sleep(SOON), if !complete => {}
+        }
+        tokio::time::sleep(GATHER).await;
+    }
+}
+
+/// Waits until an instance, or a Secret that may lead to one, has changed.
+async fn changed(feed: &mut Feed) {
+    loop {
+        match feed.recv().await {
+            Ok(FeedItem::Changed(InstanceId::ROOT, event))
+                if matches!(event.key.resource(), "instances.atoll.io" | "secrets.") =>
+            {
+                return;
+            }
+            Err(RecvError::Lagged(_)) => return,
+            Err(RecvError::Closed) => std::future::pending().await,
+            Ok(_) => {}
         }
     }
 }
 
+/// Begins and ends to follow; `false` when an instance cannot be reached yet.
+async fn compare(
+    core: &Arc<Core>,
+    members: &Arc<dyn MemberResolver>,
+    followed: &mut All,
+    stop: &CancellationToken,
+) -> Result<bool, Status> {
+    let names = wanted(core).await?;
+    for name in followed.keys().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>() {
+        if let Some(old) = followed.remove(&name) {
+            old.stop.cancel();
+        }
+        forget(core, &name).await;
+    }
+    let mut complete = true;
+    for name in names {
+        let Ok((endpoint, print)) = way(core, &name).await else {
+            complete = false;
+            continue;
+        };
+        if followed.get(&name).is_some_and(|known| known.print == print) {
+            continue;
+        }
+        let token = stop.child_token();
+        let source = Source { name: name.clone(), endpoint: endpoint.clone(), hidden: true };
+        core.index.follow(source, Resources::All);
+        tokio::spawn(follow_members(core.clone(), name.clone(), endpoint, members.clone(), token.clone()));
+        // Other credentials: whoever used those before ends.
+        if let Some(old) = followed.insert(name, Followed { print, stop: token }) {
+            old.stop.cancel();
+        }
+    }
+    Ok(complete)
+}
+
 /// Instances that are to be found: those of this hub, and external ones.
 async fn wanted(core: &Core) -> Result<Vec<String>, Status> {
-    let objects =
-        core.own_endpoint("root").list(&INSTANCE.gvr(), None, "").await.map(|list| list.items).unwrap_or_default();
+    let objects = core.own_endpoint("root").list(&INSTANCE.gvr(), None, "").await?.items;
     let marked = |object: &Value| {
         ["labels", "annotations"].iter().any(|part| object["metadata"][*part].get(SIMULATED).is_some())
     };
@@ -91,12 +130,15 @@ async fn wanted(core: &Core) -> Result<Vec<String>, Status> {
     Ok(hosted.chain(external).collect())
 }
 
-async fn way(core: &Core, name: &str) -> Result<Endpoint, Status> {
-    if core.hub.instance(name).is_some() {
-        return Ok(core.own_endpoint(name));
+/// The way to an instance, and what it is made of.
+async fn way(core: &Core, name: &str) -> Result<(Endpoint, String), Status> {
+    if let Some(instance) = core.hub.instance(name) {
+        return Ok((core.own_endpoint(name), format!("{:?}", instance.id)));
     }
+    let print = core.externals.print(core, name).await?;
     let own = Identity::master("system:atoll:manage");
-    core.externals.endpoint(core, name, &own).await?.ok_or_else(|| Status::not_found("atoll.io", "instances", name))
+    let endpoint = core.externals.endpoint(core, name, &own).await?;
+    endpoint.map(|endpoint| (endpoint, print)).ok_or_else(|| Status::not_found("atoll.io", "instances", name))
 }
 
 /// Takes an instance and its members out of the index.

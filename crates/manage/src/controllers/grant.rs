@@ -1,26 +1,78 @@
 //! What is granted in `root` becomes authorisation in every instance.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_meta::Status;
+use atoll_runtime::Queue;
+use atoll_store::{Event, Feed, FeedItem};
+use parking_lot::Mutex;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::whole;
+use super::whole::{self, GATHER};
 use crate::access::grants::{self, Known};
 use crate::access::objects::{ACCESS_ROLE, GRANT, WORKSPACE};
 use crate::context::Core;
-use crate::kinds::INSTANCE;
 
 /// How often everything is compared when nothing says that it changed.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_secs(600);
+/// How soon after a failure.
+const SOON: Duration = Duration::from_secs(2);
+
+/// Namespaces that grants name; they may come later than the grants.
+type Named = Arc<Mutex<HashSet<String>>>;
 
 /// Keeps roles and bindings of all instances until `stop`.
 pub async fn run(core: Arc<Core>, stop: CancellationToken) {
-    whole::run(&core, &[&GRANT, &ACCESS_ROLE, &WORKSPACE, &INSTANCE], |_| true, stop, reconcile).await;
+    let (queue, named) = (Queue::default(), Named::default());
+    // From before anything is compared, so that no change is missed.
+    let signals = (core.hub.roster(), core.hub.engine().feed());
+    tokio::spawn(listen(signals, queue.clone(), named.clone(), stop.clone()));
+    let compare = move |core| reconcile(core, named.clone());
+    whole::run(&core, queue, &[&GRANT, &ACCESS_ROLE, &WORKSPACE], |_| true, stop, compare).await;
 }
 
-async fn reconcile(core: Arc<Core>) -> Result<Option<Duration>, Status> {
+/// Asks for a comparison when an instance begins or ends to be served here, whoever made it, when a namespace
+/// that a grant names comes to be, and when something that grants made is taken away.
+async fn listen(
+    (mut roster, mut feed): (watch::Receiver<u64>, Feed),
+    queue: Queue<()>,
+    named: Named,
+    stop: CancellationToken,
+) {
+    loop {
+        let due = tokio::select! {
+            () = stop.cancelled() => return,
+            known = roster.changed() => match known {
+                Ok(()) => true,
+                Err(_) => return,
+            },
+            item = feed.recv() => match item {
+                Ok(FeedItem::Changed(_, event)) => matters(&event, &named),
+                Ok(_) => false,
+                Err(RecvError::Lagged(_)) => true,
+                Err(RecvError::Closed) => return,
+            },
+        };
+        if due {
+            queue.add_after((), GATHER);
+        }
+    }
+}
+
+fn matters(event: &Event, named: &Named) -> bool {
+    let name = event.key.as_str().rsplit('/').next().unwrap_or_default();
+    match (&event.previous, &event.current) {
+        (None, Some(_)) => event.key.resource() == "namespaces." && named.lock().contains(name),
+        (_, None) => event.key.resource().ends_with(".rbac.authorization.k8s.io") && name.starts_with("atoll:"),
+        _ => false,
+    }
+}
+
+async fn reconcile(core: Arc<Core>, named: Named) -> Result<Option<Duration>, Status> {
     let root = core.own_endpoint("root");
     let known = Known {
         grants: root.list(&GRANT.gvr(), None, "").await?.items,
@@ -34,13 +86,14 @@ async fn reconcile(core: Arc<Core>) -> Result<Option<Duration>, Status> {
             .filter(|name| name != "root")
             .collect(),
     };
-    let mut failed = None;
-    for (instance, wanted) in grants::plan(&known) {
+    let plan = grants::plan(&known);
+    *named.lock() = plan.values().flat_map(|wanted| wanted.keys()).map(|(_, namespace, _)| namespace.clone()).collect();
+    let mut failed = false;
+    for (instance, wanted) in plan {
         if let Err(status) = grants::apply(&core.own_endpoint(&instance), wanted).await {
             tracing::debug!(instance, %status, "grants not complete");
-            failed = Some(status);
+            failed = true;
         }
     }
-    // A namespace that a grant names may not be there yet: look again soon, without alarm.
-    Ok(Some(if failed.is_some() { Duration::from_secs(2) } else { LOOK_AGAIN }))
+    Ok(Some(if failed { SOON } else { LOOK_AGAIN }))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_meta::Status;
-use atoll_runtime::Change;
+use atoll_runtime::{Change, Queue};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +19,7 @@ use crate::kinds::INSTANCE;
 pub async fn run(core: Arc<Core>, stop: CancellationToken) {
     // What is only counted or stated of an instance does not change the register.
     let matter = |change: &Change| !change.keeps_generation();
-    whole::run(&core, &[&INSTANCE, &WORKSPACE, &REGISTERED], matter, stop, reconcile).await;
+    whole::run(&core, Queue::default(), &[&INSTANCE, &WORKSPACE, &REGISTERED], matter, stop, reconcile).await;
 }
 
 async fn reconcile(core: Arc<Core>) -> Result<Option<Duration>, Status> {

@@ -11,11 +11,12 @@ use crate::context::Core;
 use crate::kinds::Kind;
 
 /// Changes come in groups.
-const GATHER: Duration = Duration::from_millis(50);
+pub const GATHER: Duration = Duration::from_millis(50);
 
-/// Compares once, and again after changes of these kinds that `matter`, until `stop`.
+/// Compares once, and again after changes of these kinds that `matter` and whenever the queue says so, until `stop`.
 pub async fn run<R>(
     core: &Arc<Core>,
+    queue: Queue<()>,
     kinds: &[&Kind],
     matter: fn(&Change) -> bool,
     stop: CancellationToken,
@@ -23,7 +24,6 @@ pub async fn run<R>(
 ) where
     R: Future<Output = Result<Option<Duration>, Status>> + Send,
 {
-    let queue: Queue<()> = Queue::default();
     let root = core.own_endpoint("root");
     let follow = |kind: &&Kind| {
         let queue = queue.clone();

@@ -56,7 +56,8 @@ pub async fn visible_instances(ctx: &Ctx) -> Result<Vec<Value>, Status> {
     Ok(seen)
 }
 
-async fn sees(ctx: &Ctx, name: &str) -> Result<bool, Status> {
+/// Whether the caller may see an instance, or anything of it.
+pub async fn sees(ctx: &Ctx, name: &str) -> Result<bool, Status> {
     if ctx.may_in_root(Verb::Get, "instances", name).await.is_ok() {
         return Ok(true);
     }

@@ -76,6 +76,10 @@ async fn search(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
         let [source, name, revision] = wait.split(' ').collect::<Vec<_>>()[..] else {
             return Err(Status::bad_request("waitFor: expected source, resource.group and revision"));
         };
+        // Who sees nothing of an instance learns neither that it is there nor how far it is.
+        if !super::instance::sees(ctx, source.split('/').next().unwrap_or_default()).await? {
+            return Err(Status::bad_request(format!("waitFor: there is no source {source:?} for this caller")));
+        }
         let resource = resource(name);
         ctx.core
             .index

@@ -237,13 +237,23 @@ impl World {
         (status, answer.serialize_with_options(serde_json::value::Serializer, &options).unwrap())
     }
 
-    /// A request to the API of the hub itself, as somebody.
-    pub async fn native(&self, who: &Identity, verb: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+    /// A request to the port of the hub, as somebody: for the management plane or for an instance.
+    pub async fn open(&self, who: &Identity, verb: &str, path: &str, body: Option<Value>) -> Response<Body> {
         let bytes = body.map(|body| body.to_string()).unwrap_or_default();
         let request = Request::builder().method(verb).uri(path).header("content-type", "application/json");
         let mut request = request.body(Full::<Bytes>::new(bytes.into())).unwrap();
         request.extensions_mut().insert(who.clone());
-        let answer = self.manage.native(self.service.clone(), request).await;
+        let (parts, body) = request.into_parts();
+        if self.manage.handles(&parts) {
+            let body = body.map_err(|never| match never {}).boxed_unsync();
+            return self.manage.answer(Request::from_parts(parts, body)).await;
+        }
+        self.manage.native(self.service.clone(), Request::from_parts(parts, body)).await
+    }
+
+    /// The same, read to its end.
+    pub async fn native(&self, who: &Identity, verb: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let answer = self.open(who, verb, path, body).await;
         let code = answer.status().as_u16();
         let bytes = answer.into_body().collect().await.unwrap().to_bytes();
         (code, serde_json::from_slice(&bytes).unwrap_or_default())
