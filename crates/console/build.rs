@@ -21,7 +21,8 @@ fn main() {
     for source in SOURCES {
         println!("cargo::rerun-if-changed={}", console.join(source).display());
     }
-    let missing = build(&console).err();
+    let off = env::var("ATOLL_CONSOLE").is_ok_and(|value| value == "off");
+    let missing = if off { Some("ATOLL_CONSOLE=off".to_owned()) } else { build(&console, "node").err() };
     if let Some(reason) = &missing {
         println!("cargo::warning=no web console in this build: {reason}");
     }
@@ -30,11 +31,8 @@ fn main() {
         .expect("the output directory is writable");
 }
 
-/// Makes `dist` true to the sources, or says why it cannot.
-fn build(console: &Path) -> Result<(), String> {
-    if env::var("ATOLL_CONSOLE").is_ok_and(|value| value == "off") {
-        return Err("ATOLL_CONSOLE=off".into());
-    }
+/// Makes `dist` true to the sources with a program called `node`, or says why it cannot.
+pub(crate) fn build(console: &Path, node: &str) -> Result<(), String> {
     if !console.join("package.json").exists() {
         return Err("its sources are not here".into());
     }
@@ -43,7 +41,7 @@ fn build(console: &Path) -> Result<(), String> {
     if fs::read_to_string(&stamp).is_ok_and(|built| built == wanted) {
         return Ok(());
     }
-    if Command::new("node").arg("--version").output().is_err() {
+    if Command::new(node).arg("--version").output().is_err() {
         return Err("Node.js was not found when it was built".into());
     }
     install(console)?;
@@ -111,7 +109,7 @@ fn files_under(path: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// The files of `dist` that have a `.gz` beside them, by their path in it.
-fn compressed(dist: &Path) -> BTreeMap<String, PathBuf> {
+pub(crate) fn compressed(dist: &Path) -> BTreeMap<String, PathBuf> {
     let files = files_under(dist).unwrap_or_default();
     files
         .into_iter()
@@ -123,7 +121,7 @@ fn compressed(dist: &Path) -> BTreeMap<String, PathBuf> {
         .collect()
 }
 
-fn table(dist: &Path, files: &BTreeMap<String, PathBuf>, missing: Option<&str>) -> String {
+pub(crate) fn table(dist: &Path, files: &BTreeMap<String, PathBuf>, missing: Option<&str>) -> String {
     let mut text =
         format!("pub(crate) const MISSING: Option<&str> = {missing:?};\npub(crate) static FILES: &[File] = &[\n");
     for (name, path) in files {

@@ -154,6 +154,21 @@ mod tests {
     }
 
     #[test]
+    fn a_build_without_the_console_says_how_to_add_it_on_every_page() {
+        let Some(reason) = MISSING else {
+            println!("SKIPPED: this build has a console");
+            return;
+        };
+        for path in ["/console/", "/console/i/fleet/clusters"] {
+            let response = answer(path, &HeaderMap::new()).unwrap();
+            let page = String::from_utf8(response.body().to_vec()).unwrap();
+            for wanted in [reason, "install Node.js 20", "cargo build --release"] {
+                assert!(page.contains(wanted), "{wanted} is not in {page}");
+            }
+        }
+    }
+
+    #[test]
     fn hashed_files_are_kept_forever_and_compressed_as_asked() {
         let Some(script) = crate::file::FILES.iter().find(|file| file.name.ends_with(".js")) else {
             println!("SKIPPED: this build has no console");
