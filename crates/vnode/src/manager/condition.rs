@@ -60,6 +60,17 @@ pub(crate) fn failed(mut status: ClusterBindingStatus, failure: &Failure, now: T
     status
 }
 
+/// The status of a binding that is being given back.
+pub(crate) fn leaving(
+    mut status: ClusterBindingStatus,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+) -> ClusterBindingStatus {
+    set(&mut status.conditions, "Ready", false, reason, message, now);
+    status
+}
+
 /// The status of a binding that works, of its proxier only if that is known here; `without` is what its worker cluster
 /// does not grant.
 pub(crate) fn ready(

@@ -13,6 +13,9 @@ use crate::resource;
 use crate::syncer::Syncer;
 use crate::tree;
 
+/// What pods are told that go.
+const CLOSED: &str = "the owner of the node takes it back: no time window of its policy is open";
+
 /// Whether a pod goes when the windows close: not if it goes already, nor if it tolerates that.
 pub(crate) fn must_go(pod: &Value) -> bool {
     let tolerates = tree::list(&pod["spec"]["tolerations"]).iter().any(|own| own["key"] == taint::OUT_OF_WINDOWS);
@@ -31,10 +34,9 @@ impl Syncer {
         for key in self.computing.pods_on(tree::name(node)) {
             let Some(pod) = self.computing.pods.get_key(&key).map(|item| item.tree()).filter(must_go) else { continue };
             let (namespace, name) = (tree::namespace(&pod), tree::name(&pod));
-            if let Err(status) =
-                self.above().delete(&resource::pods(), Some(namespace), name, &tree::only(tree::uid(&pod))).await
-            {
-                failures.push(format!("{key}: {status}"));
+            match self.above().delete(&resource::pods(), Some(namespace), name, &tree::only(tree::uid(&pod))).await {
+                Ok(()) => self.above().event(&pod, "Normal", "Reclaimed", CLOSED, now).await,
+                Err(status) => failures.push(format!("{key}: {status}")),
             }
         }
         if failures.is_empty() { Ok(None) } else { Err(Status::unavailable(failures.join("; "))) }

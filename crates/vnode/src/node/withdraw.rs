@@ -35,6 +35,9 @@ impl Syncer {
         if !tree::is_deleting(node) {
             tracing::info!(node = tree::name(node), why, "taking a virtual node back");
             self.mark_deleting(node).await?;
+            self.above()
+                .event(node, "Normal", "TakenBack", &format!("the node is taken back: {why}"), self.now())
+                .await;
             self.above().delete(&resource::nodes(), None, tree::name(node), &tree::only(tree::uid(node))).await?;
             // The Node tells when it is marked.
             return Ok(Some(AGAIN));

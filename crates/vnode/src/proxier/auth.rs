@@ -112,14 +112,16 @@ impl Proxier {
 
 /// What a path of the kubelet means to the authoriser: the verb, and subresources of which one suffices.
 pub(crate) fn attributes(method: &Method, path: &str) -> (&'static str, &'static [&'static str]) {
+    let under = |prefix: &str| path == prefix || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
     let verb = match *method {
+        // Who may only read must not get in by asking for a websocket; a kubelet lets them.
+        _ if ["/exec", "/attach", "/portForward"].into_iter().any(under) => "create",
         Method::POST => "create",
         Method::PUT => "update",
         Method::PATCH => "patch",
         Method::DELETE => "delete",
         _ => "get",
     };
-    let under = |prefix: &str| path == prefix || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
     let subresources: &[&str] = match path {
         _ if under("/stats") => &["stats"],
         _ if under("/metrics") => &["metrics"],
@@ -169,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_mean_what_they_mean_to_a_kubelet() {
+    fn paths_mean_what_they_mean_to_a_kubelet_and_streams_are_never_only_read() {
         for (method, path, verb, first) in [
             (Method::GET, "/stats/summary", "get", "stats"),
             (Method::GET, "/metrics/resource", "get", "metrics"),
@@ -178,7 +180,9 @@ mod tests {
             (Method::GET, "/pods", "get", "pods"),
             (Method::GET, "/containerLogs/ns/p/c", "get", "proxy"),
             (Method::POST, "/exec/ns/p/c", "create", "proxy"),
-            (Method::GET, "/exec/ns/p/c", "get", "proxy"),
+            (Method::GET, "/exec/ns/p/c", "create", "proxy"),
+            (Method::GET, "/attach/ns/p/c", "create", "proxy"),
+            (Method::GET, "/portForward/ns/p", "create", "proxy"),
             (Method::GET, "/", "get", "proxy"),
             (Method::DELETE, "/x", "delete", "proxy"),
         ] {

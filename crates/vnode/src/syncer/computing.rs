@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use atoll_api::kubeocean_names::{MANAGED_BY, annotation, label};
+use atoll_api::kubeocean_names::{MANAGED_BY, annotation, label, taint};
 use atoll_meta::Status;
 use atoll_runtime::{Cache, Change, Endpoint, Informer, Item, Selection};
 use parking_lot::{Mutex, RwLock};
@@ -42,6 +42,8 @@ pub(crate) struct Host {
     pub(crate) physical: String,
     /// The policy that lends it.
     pub(crate) policy: String,
+    /// Whether it is taken back by force: pods that come late go as those did that were there.
+    reclaimed: bool,
 }
 
 impl Host {
@@ -55,6 +57,9 @@ impl Host {
             named: !named.is_empty(),
             physical: tree::label(&node, label::PHYSICAL_NODE_NAME).to_owned(),
             policy: tree::annotation(&node, annotation::POLICIES_APPLIED).to_owned(),
+            reclaimed: tree::list(&node["spec"]["taints"])
+                .iter()
+                .any(|own| own["key"] == taint::OUT_OF_WINDOWS && own["effect"] == "NoExecute"),
         }
     }
 }
@@ -206,10 +211,11 @@ impl Routes {
         }
         let key = item.key();
         let gone = matches!(change, Change::Deleted(_));
+        let mut comes = false;
         {
             let mut by_node = self.by_node.lock();
             if !gone {
-                by_node.entry(node.clone()).or_default().insert(key.clone());
+                comes = by_node.entry(node.clone()).or_default().insert(key.clone());
             } else if let Some(keys) = by_node.get_mut(&node) {
                 keys.remove(&key);
                 if keys.is_empty() {
@@ -224,7 +230,8 @@ impl Routes {
                 let Some(queues) = queues.get(&host.binding) else { return };
                 queues.pods.add(key);
                 // A node that is being taken back waits for its last pod.
-                let matters = gone || item.object.head.label(label::HOST_PORT_FAKE_POD).is_some();
+                let late = comes && host.reclaimed;
+                let matters = gone || late || item.object.head.label(label::HOST_PORT_FAKE_POD).is_some();
                 if matters {
                     queues.nodes.add(host.physical.clone());
                 }

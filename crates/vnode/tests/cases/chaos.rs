@@ -74,7 +74,7 @@ fn options(stage: &Stage, dice: &Arc<Dice>, on: &Arc<AtomicBool>) -> atoll_vnode
 }
 
 /// Plays the kubelets of a worker: runs what came, ends what goes.
-async fn kubelets(worker: &Endpoint, dice: &Dice) {
+pub async fn kubelets(worker: &Endpoint, dice: &Dice) {
     for pod in worker.list(&pods(), Some(MOUNT), "").await.unwrap().items {
         let name = pod["metadata"]["name"].as_str().unwrap();
         if pod["metadata"]["deletionTimestamp"].is_string() {

@@ -369,6 +369,17 @@ async fn one_right_opens_one_path_only() {
     for path in ["/stats/summary", "/pods", "/containerLogs/default/web/c", "/exec/default/web/c?output=1"] {
         assert_eq!(play.get(path, &jane).await.0, 403, "{path}");
     }
+    // Who may read everything of a node still runs nothing there, whichever way it is asked for.
+    let reads = json!({"rules": [{"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]}]});
+    patch(&play.stage.compute, &access("clusterroles"), None, "stats", "", reads).await;
+    assert_eq!(play.get("/containerLogs/default/web/c", &jane).await.0, 200);
+    for path in
+        ["/exec/default/web/c?output=1&command=id", "/attach/default/web/c?output=1", "/portForward/default/web"]
+    {
+        for method in ["GET", "POST"] {
+            assert_eq!(play.send(method, path, &jane, true).await.status().as_u16(), 403, "{method} {path}");
+        }
+    }
 }
 
 /// What an exec over a WebSocket said until it ended.

@@ -11,6 +11,7 @@ mod manager;
 mod nodes;
 mod pods;
 mod proxier;
+mod reclaim;
 mod rights;
 mod security;
 mod silence;

@@ -94,6 +94,21 @@ async fn a_node_goes_when_selector_or_policy_no_longer_mean_it() {
     until_there(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
     stage.w1.delete(&policies(), None, "p1", &json!({})).await.unwrap();
     until_gone(&stage.compute, &nodes(), None, "vnode-w1-n1").await;
+    assert_eq!(
+        told(&stage, "vnode-w1-n1", "TakenBack").await,
+        [
+            "the node is taken back: the binding does not select it",
+            "the node is taken back: no policy of the binding selects it"
+        ]
+    );
+}
+
+/// What events of this reason say of an object, in the order they were told.
+async fn told(stage: &Stage, name: &str, reason: &str) -> Vec<String> {
+    let mut events = stage.compute.list(&events(), Some("default"), "").await.unwrap().items;
+    events.retain(|event| event["involvedObject"]["name"] == name && event["reason"] == reason);
+    events.sort_by_key(|event| event["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap());
+    events.iter().map(|event| event["message"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -209,6 +224,9 @@ async fn reclaiming_by_force_evicts_after_the_grace_period_but_not_those_who_tol
     .await;
     let late = stage.now().duration_since("2026-01-05T12:10:30Z".parse().unwrap());
     assert!((0..2).contains(&late.as_secs()), "{late}");
+    stage.pass(1).await;
+    let why = "the owner of the node takes it back: no time window of its policy is open";
+    assert_eq!(told(&stage, "web", "Reclaimed").await, [why]);
     assert!(
         stage.compute.get(&pods(), Some("default"), "tolerant").await.unwrap()["metadata"]["deletionTimestamp"]
             .is_null()

@@ -26,8 +26,14 @@ fn tests(cell: &str) -> impl Iterator<Item = &str> {
 fn every_case_is_in_the_table_and_every_test_of_the_table_exists() {
     let page = std::fs::read_to_string(root().join("docs/compatibility/virtual-nodes.md")).unwrap();
     let mut code = String::new();
-    for folder in ["crates/vnode/src", "crates/vnode/tests", "crates/lease/src", "crates/api/src", "crates/atoll/tests"]
-    {
+    for folder in [
+        "crates/vnode/src",
+        "crates/vnode/tests",
+        "crates/lease/src",
+        "crates/api/src",
+        "crates/atoll/tests",
+        "crates/runtime/src",
+    ] {
         sources(&root().join(folder), &mut code);
     }
     let mut cases = BTreeSet::new();

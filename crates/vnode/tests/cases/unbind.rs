@@ -29,7 +29,12 @@ async fn unbinding_leaves_nothing_of_ours_below_and_everything_of_theirs_above()
         .await;
     }
     stage.pass(30).await;
-    assert!(stage.compute.get_opt(&bindings(), None, "w1").await.unwrap().is_some(), "waits for the pods");
+    let binding = stage.compute.get(&bindings(), None, "w1").await.unwrap();
+    let (reason, why) = (&condition(&binding, "Ready")["reason"], &condition(&binding, "Ready")["message"]);
+    assert_eq!(
+        (reason, why),
+        (&json!("CleanupInProgress"), &json!("waits until these are gone: Node vnode-w1-n1 with 3 pods"))
+    );
     for name in ["a", "b", "c"] {
         kill(&stage.w1, MOUNT, &below("default", name)).await;
     }

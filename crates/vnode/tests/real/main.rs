@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use atoll_meta::Gvr;
-use atoll_runtime::{Endpoint, Patch};
+use atoll_runtime::{Endpoint, Patch, WatchEvent};
 use atoll_testkit::{Cluster, Parts, TestServer, peers};
 use atoll_vnode::{Features, KubeconfigResolver, Manager, Options, ProxierOptions};
 use base64::Engine as _;
@@ -45,17 +45,42 @@ async fn until(
     wanted: impl Fn(&[Value]) -> bool,
 ) -> Vec<Value> {
     let mut last = Vec::new();
-    for _ in 0..600 {
-        // A server that is being restarted answers later.
-        if let Ok(list) = cluster.list(gvr, namespace, "").await {
-            last = list.items;
-            if wanted(&last) {
-                return last;
-            }
+    let seen = async {
+        while !follow(cluster, gvr, namespace, &wanted, &mut last).await {
+            // A server that is being restarted tells nobody when it answers.
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        tokio::time::sleep(Duration::from_millis(200)).await;
+    };
+    if tokio::time::timeout(Duration::from_secs(120), seen).await.is_err() {
+        panic!("{what} never came about in {}; the last were {last:#?}", cluster.name());
     }
-    panic!("{what} never came about in {}; the last were {last:#?}", cluster.name());
+    last
+}
+
+/// Follows objects until they are as wanted; false when the server no longer tells.
+async fn follow(
+    cluster: &Endpoint,
+    gvr: &Gvr,
+    namespace: Option<&str>,
+    wanted: impl Fn(&[Value]) -> bool,
+    last: &mut Vec<Value>,
+) -> bool {
+    let Ok(list) = cluster.list(gvr, namespace, "").await else { return false };
+    *last = list.items;
+    let Ok(mut stream) = cluster.watch(gvr, namespace, "", &list.revision).await else { return false };
+    while !wanted(last) {
+        let Some(Ok(event)) = stream.next().await else { return false };
+        let (object, stays) = match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, true),
+            WatchEvent::Deleted(object) => (object, false),
+            WatchEvent::Bookmark(..) => continue,
+            WatchEvent::Error(_) => return false,
+        };
+        let place = |own: &Value| (own["metadata"]["namespace"].clone(), own["metadata"]["name"].clone());
+        last.retain(|own| place(own) != place(&object));
+        last.extend(stays.then_some(object));
+    }
+    true
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
