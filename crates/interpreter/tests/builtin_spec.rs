@@ -274,19 +274,19 @@ fn what_a_member_decides_is_kept() {
 }
 
 #[test]
-fn a_pod_keeps_its_node_and_volumes_but_takes_the_new_image() {
+fn a_pod_keeps_its_node_its_volumes_and_what_was_added_but_takes_the_new_image() {
     let desired = json!({"spec": {
         "nodeName": "wished", "volumes": [{"name": "mine"}],
         "containers": [{"name": "a", "image": "new", "volumeMounts": []}, {"name": "b", "volumeMounts": [{"name": "mine"}]}],
     }});
     let observed = json!({"spec": {
         "serviceAccountName": "default", "volumes": [{"name": "token"}],
-        "containers": [{"name": "b"}, {"name": "a", "image": "old", "volumeMounts": [{"name": "token"}]}],
+        "containers": [{"name": "b"}, {"name": "added", "image": "mesh"}, {"name": "a", "image": "old", "volumeMounts": [{"name": "token"}]}],
     }});
     let made = retained("v1", "Pod", desired, observed);
     let wanted = json!({
         "serviceAccountName": "default", "volumes": [{"name": "token"}],
-        "containers": [{"name": "a", "image": "new", "volumeMounts": [{"name": "token"}]}, {"name": "b"}],
+        "containers": [{"name": "b"}, {"name": "added", "image": "mesh"}, {"name": "a", "image": "new", "volumeMounts": [{"name": "token"}]}],
     });
     assert_eq!(made["spec"], wanted);
 }

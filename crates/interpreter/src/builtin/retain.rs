@@ -56,16 +56,24 @@ fn pod(desired: &mut Value, observed: &Value) {
         }
     }
     for field in ["containers", "initContainers"] {
-        let containers = desired.get_mut("spec").and_then(|spec| spec.get_mut(field)).and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten() {
-            let name = &container["name"];
-            let Some(running) = list(&observed["spec"], field).find(|running| running["name"] == *name) else {
+        let mut wanted: Vec<Value> = list(&desired["spec"], field).cloned().collect();
+        let mut all = Vec::with_capacity(wanted.len());
+        // In the order of the member, with those that it added: none can be added or removed any more.
+        for running in list(&observed["spec"], field) {
+            let Some(at) = wanted.iter().position(|container| container["name"] == running["name"]) else {
+                all.push(running.clone());
                 continue;
             };
+            let mut container = wanted.remove(at);
             match get(running, &["volumeMounts"]) {
-                Some(mounts) => set(container, &["volumeMounts"], mounts.clone()),
-                None => remove(container, &["volumeMounts"]),
+                Some(mounts) => set(&mut container, &["volumeMounts"], mounts.clone()),
+                None => remove(&mut container, &["volumeMounts"]),
             }
+            all.push(container);
+        }
+        all.append(&mut wanted);
+        if !all.is_empty() {
+            set(desired, &["spec", field], all.into());
         }
     }
 }
