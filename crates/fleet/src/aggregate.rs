@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use atoll_api::words::{condition as types, reason};
-use atoll_api::work::{AggregatedStatusItem, ResourceBindingStatus, Work};
+use atoll_api::work::{AggregatedStatusItem, ResourceBindingStatus, ResourceHealth, Work};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -22,7 +22,7 @@ pub fn item(cluster: &str, work: &Work) -> Option<AggregatedStatusItem> {
         status: manifest.and_then(|manifest| manifest.status.clone()),
         applied: is_applied,
         applied_message: if is_applied { String::new() } else { applied.message.clone() },
-        health: manifest.and_then(|manifest| manifest.health).or(Some(atoll_api::work::ResourceHealth::Unknown)),
+        health: manifest.and_then(|manifest| manifest.health).or(Some(ResourceHealth::Unknown)),
     })
 }
 
@@ -56,6 +56,13 @@ pub fn status(binding: &Binding, works: &BTreeMap<String, Work>, now: Timestamp)
         Wanted { type_: types::FULLY_APPLIED, status: value, reason: why, message: message.to_owned(), generation: 0 };
     condition::set(&mut status.conditions, wanted, now);
     status
+}
+
+/// What a cluster that is away said last is not how it is there now: nobody knows.
+pub fn doubt(status: &mut ResourceBindingStatus, is_away: impl Fn(&str) -> bool) {
+    for item in status.aggregated_status.iter_mut().filter(|item| is_away(&item.cluster_name)) {
+        item.health = Some(ResourceHealth::Unknown);
+    }
 }
 
 #[cfg(test)]

@@ -85,6 +85,11 @@ impl Binding {
             .any(|key| self.label(key).is_some())
     }
 
+    /// Whether a policy holds it.
+    pub fn is_claimed(&self) -> bool {
+        [label::POLICY_ID, label::CLUSTER_POLICY_ID].iter().any(|key| self.label(key).is_some())
+    }
+
     /// Its generation.
     pub fn generation(&self) -> i64 {
         self.metadata.generation.unwrap_or_default()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use atoll_api::names;
-use atoll_api::work::{Work, WorkStatus};
+use atoll_api::work::{Work, WorkSpec, WorkStatus};
 use atoll_interpreter::Interpreter;
 use atoll_meta::Status;
 use atoll_placement::Snapshot;
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::binding::Binding;
 use crate::customize::Customizations;
 use crate::discovery::Kinds;
+use crate::evict::Unhealthy;
 use crate::index::Index;
 use crate::keys::{BindingKey, PolicyKey, TemplateKey};
 use crate::member::Members;
@@ -113,8 +114,8 @@ pub struct Core {
     /// Bindings whose last decision failed.
     pub unplaced: Mutex<HashSet<BindingKey>>,
     last_eviction: Mutex<Option<tokio::time::Instant>>,
-    /// Since when a copy is unhealthy, by binding and cluster.
-    pub unhealthy: Mutex<HashMap<(BindingKey, String), Timestamp>>,
+    /// Since when copies are unhealthy, by binding.
+    pub unhealthy: Mutex<HashMap<BindingKey, Unhealthy>>,
     /// Ends everything.
     pub stop: CancellationToken,
     pub(crate) informers: OnceLock<Informers>,
@@ -179,7 +180,7 @@ impl Core {
         .collect()
     }
 
-    /// The works of a template by cluster.
+    /// The works of a template by cluster, without their states.
     pub fn works_of(&self, binding: &Binding) -> BTreeMap<String, Work> {
         let resource = &binding.spec.resource;
         let name = names::work(&resource.kind, &resource.name, &resource.namespace);
@@ -187,9 +188,9 @@ impl Core {
         let clusters = self.informers().clusters.cache.keys();
         let found = clusters.into_iter().filter_map(|cluster| {
             let item = works.get(&names::execution_namespace(&cluster), &name)?;
-            let mut work: Work = item.decode().ok()?;
-            work.metadata.resource_version = Some(item.revision.to_string());
-            Some((cluster, work))
+            let Wish { mut metadata, spec } = item.decode().ok()?;
+            metadata.resource_version = Some(item.revision.to_string());
+            Some((cluster, Work { metadata, spec, ..Work::default() }))
         });
         // Two templates may share a name; the id tells whose work it is.
         found.filter(|(_, work)| belongs(work, binding)).collect()
@@ -262,6 +263,12 @@ impl Core {
         self.instance.event(about, kind, reason, message, self.now()).await;
     }
 
+    /// Looks at a binding whose template says nothing new: its decision and its works.
+    pub fn look_at(&self, key: BindingKey) {
+        self.queues.decisions.add_ranked(key.clone(), crate::scheduler::rank(self, &key));
+        self.queues.works.add(key);
+    }
+
     /// Looks again at bindings that depend on a template.
     pub fn dependents_changed(&self, key: &TemplateKey) {
         for binding in self.index.dependents(key) {
@@ -282,6 +289,13 @@ impl Core {
         *last = Some(now);
         None
     }
+}
+
+/// A work without its state.
+#[derive(serde::Deserialize)]
+struct Wish {
+    metadata: ObjectMeta,
+    spec: WorkSpec,
 }
 
 /// A work without its manifests.

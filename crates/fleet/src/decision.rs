@@ -121,6 +121,13 @@ pub fn effective_status(binding: &Binding) -> Option<ResourceBindingStatus> {
     status
 }
 
+/// Whether the last decision found no place.
+pub fn failed(binding: &Binding) -> bool {
+    // Most records have no trouble to tell and need not be read.
+    binding.annotation(DECISION).is_some_and(|text| text.contains("\"error\""))
+        && Record::of(binding).is_some_and(|record| record.error.is_some())
+}
+
 /// Whether our scheduler may decide on a binding.
 pub fn is_ours(binding: &Binding) -> bool {
     let suspended = binding.spec.suspension.as_ref().is_some_and(|suspension| suspension.scheduling == Some(true));

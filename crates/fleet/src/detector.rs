@@ -25,7 +25,7 @@ type Again = Result<Option<Duration>, Status>;
 pub async fn detect(core: Arc<Core>, key: TemplateKey) -> Again {
     let Some(watched) = core.templates.get(&key.gvk) else {
         // Its kind is not served for a while: what it has become waits for that.
-        core.queues.works.add(key.binding());
+        core.look_at(key.binding());
         return Ok(None);
     };
     let Some(item) = watched.cache().get(&key.namespace, &key.name) else {
@@ -33,6 +33,7 @@ pub async fn detect(core: Arc<Core>, key: TemplateKey) -> Again {
         return gone(&core, &watched, &key).await;
     };
     if item.object.head.deleting {
+        core.look_at(key.binding());
         return Ok(None);
     }
     let touched = core.templates.take_touch(&key);
@@ -74,7 +75,7 @@ async fn release(core: &Core, watched: &Watched, key: &TemplateKey, tree: &Value
     let labels = &tree["metadata"]["labels"];
     if claimed.is_none() && labels.get(label::POLICY_ID).is_none() && labels.get(label::CLUSTER_POLICY_ID).is_none() {
         // It may go along with others, or have had a policy once: its copies still follow it.
-        core.queues.works.add(key.binding());
+        core.look_at(key.binding());
         return Ok(None);
     }
     if let Some(before) =
@@ -92,72 +93,100 @@ async fn release(core: &Core, watched: &Watched, key: &TemplateKey, tree: &Value
     Ok(None)
 }
 
-async fn bind(
-    core: &Core,
-    watched: &Watched,
-    key: &TemplateKey,
-    mut tree: Value,
-    policy: &Policy,
-    touched: bool,
-) -> Again {
+async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, tree: Value, policy: &Policy, touched: bool) -> Again {
     let missing = policy.spec.dependent_overrides.iter().find(|name| {
         let key = PolicyKey { namespace: policy.key.namespace.clone(), name: name.as_str().into() };
         core.overrides.get(&key).is_none()
     });
     if let Some(missing) = missing {
         tracing::debug!(?key, missing, "waits for an override policy");
+        core.look_at(key.binding());
         return Ok(Some(SOON));
     }
     let seen = tree["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     // A template without a claim that is younger than a lazy policy was made with it in mind.
     let fresh = claim::read(&tree).is_none() && policy.precedes(&seen);
-    if let Some(patch) = claim::patch(&tree, Some(&policy.claim())) {
-        tree = core.instance.patch(&watched.info.gvr, key.in_namespace(), &key.name, "", Patch::Merge, &patch).await?;
-        // Works are made from what the cache holds; without the claim they would be made twice.
-        if let Some(item) = atoll_runtime::Item::of(&tree) {
-            watched.cache().put_if_newer(item);
-        }
-    }
+    let claim = claim(core, watched, key, claim::patch(&tree, Some(&policy.claim())));
     let existing = core.binding(&key.binding());
     if policy.is_lazy() && touched {
         core.templates.note_activation(key, &seen);
     }
     if policy.is_lazy() && !touched && !fresh {
-        // Works still follow the template and its overrides.
-        core.queues.works.add(key.binding());
+        claim.await?;
+        // Works still follow the template and its overrides, and clusters may have changed.
+        core.look_at(key.binding());
         return Ok(None);
     }
     if let Some(other) = existing.as_ref().filter(|binding| binding.spec.resource.uid != tree["metadata"]["uid"]) {
+        claim.await?;
         return replace(core, key, other, &tree).await;
     }
+    let (binding, epoch) = match prepare(core, &tree, policy, existing.as_ref(), &seen).await {
+        Ok(prepared) => prepared,
+        Err(status) => {
+            claim.await?;
+            return Err(status);
+        }
+    };
+    if existing.as_ref() == Some(&binding) {
+        claim.await?;
+        core.queues.works.add(key.binding());
+        return Ok(None);
+    }
+    // Neither needs the other: whichever of them fails alone is made up for by another look.
+    let (claimed, written) = tokio::join!(claim, core.write_binding(existing.as_ref(), &binding, epoch));
+    if policy.is_lazy() && claimed.is_ok() && written.is_err() {
+        // With its claim it does not look new any more.
+        core.templates.put_touch(key);
+    }
+    claimed.and(written)?;
+    Ok(None)
+}
+
+/// The binding of a template under a policy with its decision, and the epoch of the clusters that saw.
+async fn prepare(
+    core: &Core,
+    tree: &Value,
+    policy: &Policy,
+    existing: Option<&Binding>,
+    seen: &str,
+) -> Result<(Binding, u64), Status> {
     if existing.is_none() {
-        core.customizations.ensure(core, &seen).await?;
+        core.customizations.ensure(core, seen).await?;
     }
     let priority = priority(core, policy).await?;
-    let meaning = match Meaning::of(&tree, &core.interpreter.load()) {
+    let meaning = match Meaning::of(tree, &core.interpreter.load()) {
         Ok(meaning) => meaning,
         Err(error) => {
-            core.event(&tree, true, "GetReplicasFailed", &error.to_string()).await;
+            core.event(tree, true, "GetReplicasFailed", &error.to_string()).await;
             return Err(Status::bad_request(error.to_string()));
         }
     };
-    let mut binding = binding::build(&tree, policy, &meaning, priority, existing.as_ref(), fresh_id);
+    let mut binding = binding::build(tree, policy, &meaning, priority, existing, fresh_id);
     if policy.spec.propagate_deps {
-        match core.interpreter.load().try_dependencies(&tree) {
+        match core.interpreter.load().try_dependencies(tree) {
             Ok(dependencies) => attach::announce(&mut binding, &dependencies),
             Err(error) => {
-                core.event(&tree, true, "GetDependenciesFailed", &error.to_string()).await;
+                core.event(tree, true, "GetDependenciesFailed", &error.to_string()).await;
                 return Err(Status::bad_request(error.to_string()));
             }
         }
     }
     let epoch = scheduler::settle(core, &mut binding);
-    decision::stamp(&mut binding, existing.as_ref());
-    match &existing {
-        Some(before) if *before == binding => core.queues.works.add(key.binding()),
-        before => core.write_binding(before.as_ref(), &binding, epoch).await?,
+    decision::stamp(&mut binding, existing);
+    Ok((binding, epoch))
+}
+
+/// Writes the claim into the template, if it has to be.
+async fn claim(core: &Core, watched: &Watched, key: &TemplateKey, patch: Option<Value>) -> Result<(), Status> {
+    let Some(patch) = patch else { return Ok(()) };
+    let tree = core.instance.patch(&watched.info.gvr, key.in_namespace(), &key.name, "", Patch::Merge, &patch).await?;
+    // Works are made from what the cache holds; without the claim they would be made twice.
+    if let Some(item) = atoll_runtime::Item::of(&tree) {
+        watched.cache().put_if_newer(item);
     }
-    Ok(None)
+    core.queues.works.add(key.binding());
+    Ok(())
 }
 
 /// A binding of this name belongs to a template that is gone, or to one of another group.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use atoll_api::policy::{PurgeMode, StatePreservation};
+use atoll_api::policy::{ClusterPurgeMode, PurgeMode, StatePreservation};
+use atoll_api::words::{producer, reason};
 use atoll_api::work::{GracefulEvictionTask, ResourceHealth};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
@@ -132,6 +133,104 @@ pub fn preserve(rules: Option<&StatePreservation>, status: Option<&Value>) -> Re
         labels.insert(rule.alias_label_name.clone(), text);
     }
     Ok(labels)
+}
+
+/// Since when copies of one workload are unhealthy, by cluster.
+pub type Unhealthy = BTreeMap<String, Timestamp>;
+
+/// The sooner of two moments to look again.
+pub fn sooner(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
+    [a, b].into_iter().flatten().min()
+}
+
+/// Leaves clusters whose taints are not borne (any longer); gives when the next one is due. `turn` tells how long to
+/// wait for the right to leave one more: too many at once would make a small fault a large one.
+pub fn by_taints(
+    binding: &mut Binding,
+    taints: impl Fn(&str) -> Option<Vec<Taint>>,
+    turn: impl Fn() -> Option<Duration>,
+    now: Timestamp,
+) -> Option<Duration> {
+    // What was agreed at the last decision counts, not what the policy says by now.
+    let placement = binding.applied_placement()?;
+    let rule = binding.spec.failover.as_ref().and_then(|failover| failover.cluster.clone());
+    let directly = rule.as_ref().is_some_and(|rule| rule.purge_mode == ClusterPurgeMode::Directly);
+    let state = rule.and_then(|rule| rule.state_preservation);
+    let mut next: Option<Duration> = None;
+    let names: Vec<String> = binding.spec.clusters.iter().map(|cluster| cluster.name.clone()).collect();
+    for name in names {
+        let Some(at) = taints(&name).and_then(|taints| leave_at(&taints, &placement.cluster_tolerations, now)) else {
+            continue;
+        };
+        let left = Duration::try_from(at.duration_since(now)).ok().filter(|left| !left.is_zero());
+        if let Some(wait) = left.or_else(&turn) {
+            next = sooner(next, Some(wait));
+            continue;
+        }
+        let eviction = Eviction {
+            purge_mode: if directly { PurgeMode::Directly } else { PurgeMode::Gracefully },
+            reason: reason::TAINT_UNTOLERATED,
+            message: format!("cluster {name} has a NoExecute taint that is not tolerated"),
+            producer: producer::TAINT_MANAGER,
+            grace: None,
+            preserved: preserve(state.as_ref(), status_in(binding, &name)).unwrap_or_default(),
+        };
+        evict(binding, &name, eviction, now);
+    }
+    next
+}
+
+fn status_in<'a>(binding: &'a Binding, cluster: &str) -> Option<&'a Value> {
+    let items = &binding.status.as_ref()?.aggregated_status;
+    items.iter().find(|item| item.cluster_name == cluster)?.status.as_ref()
+}
+
+/// Leaves clusters in which the application has been unhealthy for too long; gives when the next one is due.
+pub fn by_health(binding: &mut Binding, unhealthy: &mut Unhealthy, now: Timestamp) -> Option<Duration> {
+    let rule = binding.spec.failover.as_ref()?.application.clone()?;
+    let patience = Duration::from_secs(u64::try_from(rule.decision_conditions.toleration_seconds).unwrap_or_default());
+    let items = binding.status.as_ref().map(|status| status.aggregated_status.clone()).unwrap_or_default();
+    let namespaced = binding.key().is_namespaced();
+    let mut next: Option<Duration> = None;
+    for item in items {
+        let since = match item.health {
+            Some(ResourceHealth::Unhealthy) => *unhealthy.entry(item.cluster_name.clone()).or_insert(now),
+            Some(ResourceHealth::Healthy) => {
+                unhealthy.remove(&item.cluster_name);
+                continue;
+            }
+            // Not knowing is neither better nor worse: the time goes on if it had begun.
+            _ => match unhealthy.get(&item.cluster_name) {
+                Some(since) => *since,
+                None => continue,
+            },
+        };
+        let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+        let left = patience.saturating_sub(elapsed);
+        if !left.is_zero() {
+            next = sooner(next, Some(left));
+            continue;
+        }
+        let preserved = match preserve(rule.state_preservation.as_ref(), item.status.as_ref()) {
+            Ok(preserved) => preserved,
+            Err(why) => {
+                tracing::debug!(binding = ?binding.key(), cluster = item.cluster_name, why, "state cannot be preserved");
+                continue;
+            }
+        };
+        let eviction = Eviction {
+            purge_mode: rule.purge_mode,
+            reason: reason::APPLICATION_FAILURE,
+            message: format!("unhealthy in cluster {} for {} s", item.cluster_name, elapsed.as_secs()),
+            producer: if namespaced { producer::APPLICATION_FAILOVER } else { producer::CLUSTER_APPLICATION_FAILOVER },
+            grace: rule.grace_period_seconds,
+            preserved,
+        };
+        if evict(binding, &item.cluster_name, eviction, now) {
+            unhealthy.remove(&item.cluster_name);
+        }
+    }
+    next
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use atoll_runtime::{Change, Informer, Item, Selection, work};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::binding::{Binding, Traits};
+use crate::binding::Traits;
 use crate::core::{Core, Informers};
 use crate::keys::{BindingKey, PolicyKey, TemplateKey};
 use crate::options::Options;
@@ -54,15 +54,18 @@ impl Fleet {
             &informers.roles[0],
             &informers.roles[1],
         ];
-        for informer in all {
-            tokio::select! {
-                () = stop.cancelled() => break,
-                () = informer.synced() => {}
+        let known = async {
+            for informer in all {
+                informer.synced().await;
             }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            // Templates need not wait for works, of which there are most.
+            _ = async { tokio::join!(known, follow_known(&core, &informers)) } => {}
         }
         // Nobody else sets it.
         let _ = core.informers.set(informers);
-        follow_known(&core).await;
         if customize::customized(core.clone(), ()).await.is_err() {
             core.queues.customizations.add(());
         }
@@ -93,15 +96,16 @@ async fn rank_known(core: &Arc<Core>) {
 }
 
 /// Kinds that bindings or policies name are followed from the start.
-async fn follow_known(core: &Arc<Core>) {
+async fn follow_known(core: &Arc<Core>, informers: &Informers) {
+    let bindings = [&informers.bindings, &informers.cluster_bindings];
+    for informer in informers.policies.iter().chain(bindings) {
+        informer.synced().await;
+    }
     let mut kinds: Vec<Gvk> =
         core.policies.list().iter().flat_map(|policy| policy.kinds().cloned().collect::<Vec<_>>()).collect();
-    for namespaced in [true, false] {
-        for item in core.bindings(namespaced).list() {
-            if let Some(binding) = Binding::of(&item) {
-                kinds.push(Gvk::of(&binding.spec.resource.api_version, &binding.spec.resource.kind));
-            }
-        }
+    for item in bindings.iter().flat_map(|informer| informer.cache.list()) {
+        let resource = Traits::of(&item).resource;
+        kinds.push(Gvk::of(&resource.api_version, &resource.kind));
     }
     kinds.sort();
     kinds.dedup();
@@ -287,13 +291,13 @@ fn binding_sink(core: &Core, change: Change) {
     }
     core.index.put_parents(&key, &attach::parents(&head.labels));
     if core.informers.get().is_none() && !head.deleting {
-        // At the start its template is looked at first, and then its works; once is enough.
-        core.queues.templates.add(TemplateKey::of(&traits.resource));
+        // At the start its template is looked at first, which decides as well, and then its works; once is enough.
+        core.queues.templates.add_ranked(TemplateKey::of(&traits.resource), traits.priority);
     } else {
         core.queues.works.add(key.clone());
-    }
-    if !core.take_settled(&key, head.generation) {
-        core.queues.decisions.add_ranked(key.clone(), traits.priority);
+        if !core.take_settled(&key, head.generation) {
+            core.queues.decisions.add_ranked(key.clone(), traits.priority);
+        }
     }
     let announces = head.finalizers.iter().any(|own| **own == *finalizer::DEPENDENCIES);
     if traits.propagates || announces {

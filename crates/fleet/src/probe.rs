@@ -176,6 +176,9 @@ impl Prober {
             }
         }
         ready(&mut new, answer, (self.clock)());
+        if old == new {
+            return Ok(());
+        }
         let trees = (serde_json::to_value(&old).unwrap_or_default(), serde_json::to_value(&new).unwrap_or_default());
         if let Some(patch) = diff::merge_patch(&trees.0, &trees.1) {
             self.instance
@@ -234,11 +237,13 @@ fn ready(status: &mut ClusterStatus, answer: &Answer, now: Timestamp) {
 fn follow(endpoint: &Endpoint, summary: &Arc<Mutex<Summary>>, changed: &Arc<Notify>) -> [Informer; 2] {
     let (sum, notify) = (summary.clone(), changed.clone());
     let nodes = Informer::start_light(endpoint.clone(), gvr::core("nodes"), Selection::default(), move |change| {
-        match &change {
+        let counts = match &change {
             Change::Added(item) | Change::Updated(_, item) => sum.lock().put_node(&item.tree()),
             Change::Deleted(item) => sum.lock().remove_node(&item.object.head.name),
+        };
+        if counts {
+            notify.notify_one();
         }
-        notify.notify_one();
     });
     let (sum, notify) = (summary.clone(), changed.clone());
     let query = "fieldSelector=status.phase!%3DSucceeded%2Cstatus.phase!%3DFailed".to_owned();
@@ -247,11 +252,13 @@ fn follow(endpoint: &Endpoint, summary: &Arc<Mutex<Summary>>, changed: &Arc<Noti
         gvr::core("pods"),
         Selection { namespace: None, query },
         move |change| {
-            match &change {
+            let counts = match &change {
                 Change::Added(item) | Change::Updated(_, item) => sum.lock().put_pod(&item.key(), &item.tree()),
                 Change::Deleted(item) => sum.lock().remove_pod(&item.key()),
+            };
+            if counts {
+                notify.notify_one();
             }
-            notify.notify_one();
         },
     );
     [nodes, pods]

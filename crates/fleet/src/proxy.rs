@@ -63,7 +63,9 @@ impl Connect for ClusterProxy {
         }
         let ways = self.ways.clone();
         let answer: BoxFuture<'static, _> = Box::pin(async move {
-            let client = way(&ways, &hub, &instance, &cluster, &tree).await?;
+            // A connection whose upgrade is refused must serve nobody else: each has its own.
+            let shared = is_upgrade(visit.request.headers()).is_none().then_some(&*ways);
+            let client = way(shared, &hub, &instance, &cluster, &tree).await?;
             forward(visit.request, Some(&visit.identity), client, &path).await
         });
         answer.await
@@ -118,9 +120,9 @@ async fn impersonator(hub: &Arc<Hub>, instance: &Arc<Instance>, cluster: &Cluste
     Ok((secret, token))
 }
 
-/// The way to a member with the token that may only impersonate.
+/// The way to a member with the token that may only impersonate; one of its own if there are none to share.
 async fn way(
-    ways: &Ways,
+    ways: Option<&Mutex<HashMap<String, kube::Client>>>,
     hub: &Arc<Hub>,
     instance: &Arc<Instance>,
     cluster: &Cluster,
@@ -139,11 +141,12 @@ async fn way(
         "{} {} {} {} {} {}",
         instance.name, name, cluster.spec.api_endpoint, cluster.spec.proxy_url, credentials["data"]["caBundle"], token
     );
-    if let Some(client) = ways.lock().get(&key) {
-        return Ok(client.clone());
+    if let Some(client) = ways.and_then(|ways| ways.lock().get(&key).cloned()) {
+        return Ok(client);
     }
     let client =
         kube::Client::try_from(config(tree, &credentials)?).map_err(|error| Status::unavailable(error.to_string()))?;
+    let Some(ways) = ways else { return Ok(client) };
     let mut known = ways.lock();
     // A new token or address makes the old way useless.
     let prefix = format!("{} {} ", instance.name, name);

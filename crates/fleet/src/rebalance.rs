@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_api::apps::{ObservedWorkload, WorkloadRebalancer, WorkloadRebalancerStatus, WorkloadReference};
-use atoll_meta::{Gvk, Status};
+use atoll_meta::{Gvk, Status, split_api_version};
 use atoll_runtime::Patch;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -95,7 +95,9 @@ async fn serve(core: &Core, workload: &WorkloadReference, asked: Timestamp) -> R
         namespace: workload.namespace.as_str().into(),
         name: workload.name.as_str().into(),
     };
-    let Some(before) = core.binding(&key.binding()) else {
+    // Kinds of different groups may share a name, and so a binding of that name.
+    let same_group = |binding: &Binding| split_api_version(&binding.spec.resource.api_version).0 == key.gvk.group;
+    let Some(before) = core.binding(&key.binding()).filter(same_group) else {
         return Ok(ObservedWorkload {
             workload: workload.clone(),
             result: "Failed".into(),

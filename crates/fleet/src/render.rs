@@ -15,7 +15,7 @@ use crate::binding::Binding;
 use crate::core::{Core, belongs, fresh_id};
 use crate::keys::{BindingKey, PolicyKey, TemplateKey};
 use crate::work::{self, Source};
-use crate::{detector, gvr};
+use crate::{claim, detector, gvr};
 
 type Again = Result<Option<Duration>, Status>;
 
@@ -41,6 +41,10 @@ pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
         return Ok(None);
     }
     let template = item.tree();
+    if binding.is_claimed() && claim::read(&template).is_none() {
+        // The claim is written at the same time as the binding, and asks for the works once it is there.
+        return Ok(None);
+    }
     let overrides = core.overrides.for_object(&template_key.gvk, &item.object.head);
     let source = Source::new(&template, &binding, overrides);
     let snapshot = core.snapshot.load_full();

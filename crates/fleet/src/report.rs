@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::binding::Binding;
 use crate::core::Core;
 use crate::keys::{BindingKey, TemplateKey};
-use crate::{aggregate, diff};
+use crate::{aggregate, diff, taints};
 
 type Again = Result<Option<Duration>, Status>;
 
@@ -19,7 +19,9 @@ type Again = Result<Option<Duration>, Status>;
 pub async fn report(core: Arc<Core>, key: BindingKey) -> Again {
     let Some(binding) = core.binding(&key).filter(|binding| !binding.is_deleting()) else { return Ok(None) };
     let works = core.work_states(&binding);
-    let new = aggregate::status(&binding, &works, core.now());
+    let mut new = aggregate::status(&binding, &works, core.now());
+    let snapshot = core.snapshot.load();
+    aggregate::doubt(&mut new, |cluster| snapshot.get(cluster).is_some_and(|cluster| taints::is_away(cluster)));
     if let Some(patch) = difference(binding.status.as_ref(), &new) {
         core.instance
             .patch(&key.gvr(), key.in_namespace(), &key.name, "status", Patch::Merge, &json!({"status": patch}))

@@ -15,7 +15,7 @@ use crate::keys::BindingKey;
 
 type Again = Result<Option<Duration>, Status>;
 
-/// Decides on a binding if it needs it; gives the epoch of the clusters it saw.
+/// Decides on a binding if it needs it, and notes whether it found no place; gives the epoch of the clusters it saw.
 pub fn settle(core: &Core, binding: &mut Binding) -> u64 {
     let epoch = core.epoch();
     let snapshot = core.snapshot.load();
@@ -31,6 +31,12 @@ pub fn settle(core: &Core, binding: &mut Binding) -> u64 {
         now: core.now(),
     };
     decision::settle(binding, &around);
+    let key = binding.key();
+    if decision::failed(binding) {
+        core.unplaced.lock().insert(key);
+    } else {
+        core.unplaced.lock().remove(&key);
+    }
     epoch
 }
 
@@ -87,12 +93,6 @@ pub async fn decide(core: Arc<Core>, key: BindingKey) -> Again {
     if decision::is_ours(&after) {
         decision::stamp(&mut after, Some(&before));
     }
-    let failed = Record::of(&after).is_some_and(|record| record.error.is_some());
-    if failed {
-        core.unplaced.lock().insert(key.clone());
-    } else {
-        core.unplaced.lock().remove(&key);
-    }
     if after != before {
         core.write_binding(Some(&before), &after, epoch).await?;
         tell(&core, &before, &after).await;
@@ -119,6 +119,7 @@ pub async fn shift(core: Arc<Core>, all: bool) -> Again {
             if core.options.failover {
                 core.queues.evictions.add(key.clone());
             }
+            core.queues.reports.add(key.clone());
             core.queues.works.add(key);
         }
     }

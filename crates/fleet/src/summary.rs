@@ -11,7 +11,7 @@ use serde_json::Value;
 
 type Amounts = BTreeMap<String, Amount>;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Node {
     allocatable: Amounts,
     ready: bool,
@@ -20,7 +20,7 @@ struct Node {
     cordoned: bool,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Pod {
     node: String,
     requests: Amounts,
@@ -91,8 +91,8 @@ fn fits(node: &Node, claim: Option<&NodeClaim>) -> bool {
 }
 
 impl Summary {
-    /// A node came or changed.
-    pub fn put_node(&mut self, node: &Value) {
+    /// A node came or changed; whether in what counts: heartbeats do not.
+    pub fn put_node(&mut self, node: &Value) -> bool {
         let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
         let ready =
             conditions.into_iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
@@ -104,19 +104,22 @@ impl Summary {
             taints: serde_json::from_value(node["spec"]["taints"].clone()).unwrap_or_default(),
             cordoned: node["spec"]["unschedulable"] == true,
         };
+        if self.nodes.get(&name) == Some(&node) {
+            return false;
+        }
         self.nodes.insert(name, node);
+        true
     }
 
-    /// A node is gone.
-    pub fn remove_node(&mut self, name: &str) {
-        self.nodes.remove(name);
+    /// A node is gone; whether it was known.
+    pub fn remove_node(&mut self, name: &str) -> bool {
+        self.nodes.remove(name).is_some()
     }
 
-    /// A pod came or changed; one that has ended uses nothing.
-    pub fn put_pod(&mut self, key: &str, pod: &Value) {
-        self.remove_pod(key);
+    /// A pod came or changed; one that has ended uses nothing. Whether it changed in what counts.
+    pub fn put_pod(&mut self, key: &str, pod: &Value) -> bool {
         if matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
-            return;
+            return self.remove_pod(key);
         }
         let mut requests: Amounts = BTreeMap::new();
         let needs = atoll_interpreter::builtin::requirements(pod);
@@ -127,17 +130,23 @@ impl Summary {
         }
         requests.insert("pods".to_owned(), Amount::from_value(1));
         let node = pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
-        add(self.used.entry(node.clone()).or_default(), &requests);
-        self.pods.insert(key.to_owned(), Pod { node, requests });
+        let pod = Pod { node, requests };
+        if self.pods.get(key) == Some(&pod) {
+            return false;
+        }
+        self.remove_pod(key);
+        add(self.used.entry(pod.node.clone()).or_default(), &pod.requests);
+        self.pods.insert(key.to_owned(), pod);
+        true
     }
 
-    /// A pod is gone.
-    pub fn remove_pod(&mut self, key: &str) {
-        if let Some(pod) = self.pods.remove(key)
-            && let Some(used) = self.used.get_mut(&pod.node)
-        {
+    /// A pod is gone; whether it was known.
+    pub fn remove_pod(&mut self, key: &str) -> bool {
+        let Some(pod) = self.pods.remove(key) else { return false };
+        if let Some(used) = self.used.get_mut(&pod.node) {
             subtract(used, &pod.requests);
         }
+        true
     }
 
     /// How many nodes there are.

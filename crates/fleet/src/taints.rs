@@ -26,6 +26,11 @@ pub fn by_readiness(conditions: &[Condition], present: &[Taint]) -> Vec<Taint> {
     taints
 }
 
+/// Whether a cluster has a taint that says that it is not ready, or that nothing is known of it.
+pub fn is_away(cluster: &Cluster) -> bool {
+    cluster.taints.iter().any(|own| own.key == taint::NOT_READY || own.key == taint::UNREACHABLE)
+}
+
 fn holds(wanted: &[MatchCondition], conditions: &[Condition]) -> bool {
     !wanted.is_empty()
         && wanted.iter().all(|wanted| {

@@ -276,3 +276,31 @@ async fn objects_outside_namespaces_are_spread_by_policies_of_the_instance() {
         })
         .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_found_no_room_is_placed_when_room_comes() {
+    let world = World::start(1).await;
+    let node = |pods: &str| {
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"},
+        "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": pods}, "conditions": [{"type": "Ready", "status": "True"}]}})
+    };
+    let nodes = core("nodes");
+    world.member("m1").create(&nodes, None, &node("1")).await.unwrap();
+    world.member("m1").patch(&nodes, None, "n1", "status", Patch::Merge, &node("1")).await.unwrap();
+    let room = async |pods: &str| {
+        let cluster = world.instance.get(&clusters(), None, "m1").await.unwrap();
+        cluster["status"]["resourceSummary"]["allocatable"]["pods"] == pods
+    };
+    world.eventually("the node is counted", async || room("1").await).await;
+    let divided = json!({"placement": {"replicaScheduling": {"replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted", "weightPreference": {"dynamicWeight": "AvailableReplicas"}}}});
+    world.instance.create(&policies(), NS, &policy("p", divided)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 5)).await.unwrap();
+    world
+        .eventually("there is no room", async || {
+            world.condition("web-deployment", "Scheduled").await["status"] == "False"
+        })
+        .await;
+    world.member("m1").patch(&nodes, None, "n1", "status", Patch::Merge, &node("50")).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |copy| copy["spec"]["replicas"] == 5).await;
+}

@@ -108,27 +108,24 @@ async fn held(member: &Endpoint) -> BTreeMap<String, Value> {
 /// Waits until a member holds what policies say; tells where it does not.
 async fn agrees(world: &World, name: &str, expected: &BTreeMap<String, Value>, seed: u64) {
     let member = world.member(name);
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
-    while held(member).await != *expected {
-        if tokio::time::Instant::now() > deadline {
-            let held = held(member).await;
-            let all: BTreeSet<&String> = held.keys().chain(expected.keys()).collect();
-            for map in all.into_iter().filter(|map| held.get(*map) != expected.get(*map)) {
-                println!("{map}: {:?} instead of {:?}", held.get(map), expected.get(map));
-                println!("{:#}", member.get_opt(&core("configmaps"), NS, map).await.unwrap().unwrap_or_default());
-                let binding = format!("{map}-configmap");
-                println!("{:#}", world.instance.get_opt(&bindings(), NS, &binding).await.unwrap().unwrap_or_default());
-                let works = world.instance.list(&works(), Some(&format!("karmada-es-{name}")), "").await.unwrap();
-                let own = works
-                    .items
-                    .iter()
-                    .find(|work| work["spec"]["workload"]["manifests"][0]["metadata"]["name"].as_str() == Some(map));
-                println!("{:#}", own.unwrap_or(&Value::Null));
-            }
-            panic!("never so: {name} holds what policies say (seed {seed})");
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    if world.comes_true(async || held(member).await == *expected).await {
+        return;
     }
+    let held = held(member).await;
+    let all: BTreeSet<&String> = held.keys().chain(expected.keys()).collect();
+    for map in all.into_iter().filter(|map| held.get(*map) != expected.get(*map)) {
+        println!("{map}: {:?} instead of {:?}", held.get(map), expected.get(map));
+        println!("{:#}", member.get_opt(&core("configmaps"), NS, map).await.unwrap().unwrap_or_default());
+        let binding = format!("{map}-configmap");
+        println!("{:#}", world.instance.get_opt(&bindings(), NS, &binding).await.unwrap().unwrap_or_default());
+        let works = world.instance.list(&works(), Some(&format!("karmada-es-{name}")), "").await.unwrap();
+        let own = works
+            .items
+            .iter()
+            .find(|work| work["spec"]["workload"]["manifests"][0]["metadata"]["name"].as_str() == Some(map));
+        println!("{:#}", own.unwrap_or(&Value::Null));
+    }
+    panic!("never so: {name} holds what policies say (seed {seed})");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -255,6 +252,7 @@ async fn a_member_that_dies_delays_nobody_and_loses_nothing() {
             })
         })
         .await;
+    world.eventually("and an event tells of it", async || world.told("SyncFailed").await).await;
     // A template that is deleted meanwhile is removed there too, once the member is back.
     world.instance.delete(&deployments(), NS, "before", &Value::Null).await.unwrap();
     world.not_in_member("m2", &deployments(), "before").await;

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,96 @@ use support::{
     NS, World, bindings, clusters, core, customization, customizations, definitions, deployment, deployments, gear,
     gear_definition, gears, map_policy, marked_map, only, policies, policy, works,
 };
+
+const OWN: &str = "fleet/tests/incidents.rs";
+const STORIES: &str = "fleet/tests/support/stories.rs";
+const STORY: &str = "fleet/tests/story.rs";
+
+/// What users of Karmada met: the issue there, what happened, and the test here, by file below `crates` and name.
+const MET: &[(&str, &str, (&str, &str))] = &[
+    (
+        "#1640",
+        "scaling while a member is away deletes healthy replicas",
+        (OWN, "scaling_while_a_member_is_away_takes_nothing_from_it"),
+    ),
+    (
+        "#5150",
+        "after hours without contact objects are deleted on return",
+        (OWN, "a_long_absence_and_a_restart_of_the_hub_delete_nothing_on_return"),
+    ),
+    (
+        "#6098",
+        "custom resources are deleted around an upgrade",
+        (OWN, "a_kind_that_is_not_served_for_a_while_loses_no_copies"),
+    ),
+    ("#1189, #4840, #6774", "replicas stay where failover put them", (STORIES, "failover_and_return")),
+    ("#4560, #1411", "editing the policy moves nothing", (OWN, "a_change_of_the_policy_moves_what_is_there")),
+    ("#4805", "replicas are not spread evenly", ("placement/tests/division.rs", "static_weights_divide_in_proportion")),
+    (
+        "#7431",
+        "flapping resets the patience with an application",
+        (OWN, "not_knowing_for_a_while_does_not_reset_the_patience_with_an_unhealthy_application"),
+    ),
+    ("#3736", "the old copy goes before the new one is well", (OWN, "an_old_copy_stays_until_its_successor_is_well")),
+    (
+        "#5006",
+        "state is lost in a failover, or two copies run",
+        ("fleet/tests/effects.rs", "cluster_failover_purges_directly_and_hands_over_state"),
+    ),
+    (
+        "#4642, #1544, #1193",
+        "kinds without a rule look unready for ever",
+        ("interpreter/tests/builtin_status.rs", "kinds_without_a_rule_keep_their_status"),
+    ),
+    (
+        "#2989",
+        "a workload counts as ready in a member that died",
+        (OWN, "nobody_is_said_to_be_well_in_a_member_that_died"),
+    ),
+    (
+        "#4592",
+        "containers that a member adds upset the state of pods",
+        (OWN, "a_container_that_the_member_adds_stays_and_the_state_comes_back"),
+    ),
+    ("#4032", "a wrong script silently breaks built-in status", (OWN, "a_script_that_breaks_built_in_status_says_so")),
+    (
+        "#2026, #5031",
+        "no cluster fits, and nobody says why",
+        (STORY, "the_way_of_a_template_can_be_told_and_moves_are_planned"),
+    ),
+    ("#4895", "drift is not seen", (STORY, "drift_in_a_member_is_repaired_and_what_others_add_stays")),
+    (
+        "#4485, #7147",
+        "agents and tokens may do too much",
+        (
+            "atoll/tests/karmadactl/agent.rs",
+            "an_invited_cluster_enrols_itself_with_few_rights_and_comes_back_without_the_token",
+        ),
+    ),
+    (
+        "#4802",
+        "credentials of a member cannot be replaced",
+        (OWN, "a_member_whose_token_is_changed_is_served_on_without_a_restart"),
+    ),
+    (
+        "#3176",
+        "members are not asked in the caller's name",
+        (STORY, "a_member_is_reached_through_the_instance_under_the_callers_name"),
+    ),
+    ("#4738", "a restart is dear", (STORY, "a_restart_changes_nothing_and_catches_up")),
+];
+
+#[test]
+fn what_users_met_elsewhere_has_a_test_here_and_a_line_in_the_documentation() {
+    let mut table = String::from("| there | what happened | shown by |\n| --- | --- | --- |\n");
+    for (issues, what, (file, name)) in MET {
+        let path = atoll_testkit::peers::checkout().join("crates").join(file);
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(text.contains(&format!("fn {name}(")), "{file} has no test {name}");
+        writeln!(table, "| {issues} | {what} | `{file}` {} |", name.replace('_', " ")).unwrap();
+    }
+    atoll_testkit::peers::keep_section("docs/karmada.md", "incidents", &table);
+}
 
 /// Members are asked often and believed soon; nothing else differs from the usual settings.
 async fn watchful(members: usize) -> World {
@@ -328,4 +419,84 @@ async fn an_old_copy_stays_until_its_successor_is_well() {
     assert!(world.member("m1").get_opt(&deployments(), NS, "web").await.unwrap().is_some(), "nothing else serves yet");
     world.report("m2", "web", 2).await;
     world.not_in_member("m1", &deployments(), "web").await;
+}
+
+/// A member whose own webhook puts a second container into every pod.
+struct Injecting(Arc<dyn Transport>);
+
+#[async_trait::async_trait]
+impl Transport for Injecting {
+    async fn send(&self, request: http::Request<bytes::Bytes>) -> Result<http::Response<BodyStream>, Status> {
+        let (parts, body) = request.into_parts();
+        let creates = parts.method == http::Method::POST && parts.uri.path().ends_with("/pods");
+        let body = match serde_json::from_slice::<Value>(&body) {
+            Ok(mut pod) if creates => {
+                let containers = pod["spec"]["containers"].as_array_mut().unwrap();
+                containers.push(json!({"name": "sidecar", "image": "mesh:1"}));
+                pod.to_string().into()
+            }
+            _ => body,
+        };
+        self.0.send(http::Request::from_parts(parts, body)).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_that_the_member_adds_stays_and_the_state_comes_back() {
+    let mut world = World::new(1).await;
+    let injecting = Injecting(world.member("m1").transport().clone());
+    let member = ("m1".to_owned(), Endpoint::new("m1", Arc::new(injecting), "atoll-fleet"));
+    world.run(|options| options.members = Arc::new(atoll_fleet::NamedMembers::new([member]))).await;
+    world.join("m1", json!({})).await;
+    let pods = json!({"resourceSelectors": [{"apiVersion": "v1", "kind": "Pod"}]});
+    world.instance.create(&policies(), NS, &policy("p", pods)).await.unwrap();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "namespace": "default"},
+        "spec": {"containers": [{"name": "app", "image": "app:1"}]}});
+    world.instance.create(&core("pods"), NS, &pod).await.unwrap();
+    let copy = world.in_member("m1", &core("pods"), "one", |_| true).await;
+    let containers = |copy: &Value| -> Vec<String> {
+        let list = copy["spec"]["containers"].as_array().unwrap();
+        list.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(containers(&copy), ["app", "sidecar"]);
+    let state = |name: &str| json!({"name": name, "ready": true, "restartCount": 0, "image": "x", "imageID": "x", "state": {"running": {}}});
+    let status = json!({"status": {"phase": "Running", "containerStatuses": [state("app"), state("sidecar")],
+        "conditions": [{"type": "Ready", "status": "True"}]}});
+    world.member("m1").patch(&core("pods"), NS, "one", "status", Patch::Merge, &status).await.unwrap();
+    world
+        .eventually("the state comes back", async || {
+            world.instance.get(&core("pods"), NS, "one").await.unwrap()["status"]["phase"] == "Running"
+        })
+        .await;
+    // The template changes in what may change; the member keeps its container, and nobody is refused.
+    let label = json!({"metadata": {"labels": {"tier": "a"}}});
+    world.instance.patch(&core("pods"), NS, "one", "", Patch::Merge, &label).await.unwrap();
+    let copy = world.in_member("m1", &core("pods"), "one", |copy| copy["metadata"]["labels"]["tier"] == "a").await;
+    assert_eq!(containers(&copy), ["app", "sidecar"]);
+    let there = world.instance.get(&core("pods"), NS, "one").await.unwrap();
+    assert_eq!(containers(&there), ["app"], "the template is nobody else's to change");
+    assert_eq!(world.condition("one-pod", "FullyApplied").await["status"], "True");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_said_to_be_well_in_a_member_that_died() {
+    let world = watchful(2).await;
+    world.instance.create(&policies(), NS, &policy("p", json!({}))).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    for member in ["m1", "m2"] {
+        world.report(member, "web", 1).await;
+    }
+    let health = async |wanted: [&str; 2]| {
+        let binding = world.instance.get(&bindings(), NS, "web-deployment").await.unwrap();
+        let items = binding["status"]["aggregatedStatus"].as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| &item["health"]).eq(wanted.iter())
+    };
+    world.eventually("both are well", async || health(["Healthy", "Healthy"]).await).await;
+    world.cut("m1", true);
+    world.readiness("m1", "False").await;
+    world.eventually("of m1 nobody knows", async || health(["Unknown", "Healthy"]).await).await;
+    let trace = atoll_fleet::why::trace(&world.instance, "deployment", "default", "web").await.unwrap();
+    assert!(trace.obstacle.as_deref().unwrap().starts_with("Cluster m1 is not ready"), "{trace}");
+    world.cut("m1", false);
+    world.eventually("both are well again", async || health(["Healthy", "Healthy"]).await).await;
 }
