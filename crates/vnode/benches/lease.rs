@@ -266,13 +266,16 @@ async fn outside(scene: &Scene, pods: usize) {
     println!("  memory without a binding           {empty:>10.1} MiB");
     scene.bind().await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    println!("  memory of an empty binding         {:>10.1} MiB", apart.memory() - empty);
+    let bound = apart.memory();
+    println!("  memory of an empty binding         {:>10.1} MiB", bound - empty);
     println!("  idle, no pods                      {:>10.2} % of a core", apart.idle().await);
     scene.load(pods).await;
     println!("  memory of a binding just loaded    {:>10.1} MiB", apart.memory() - empty);
     scene.one_by_one().await;
     tokio::time::sleep(REST).await;
-    println!("  memory of a binding with its pods  {:>10.1} MiB", apart.memory() - empty);
+    let (all, count) = (apart.memory(), pods + SINGLE);
+    println!("  memory of a binding with its pods  {:>10.1} MiB", all - empty);
+    println!("  for each pod                       {:>10.1} KiB", (all - bound) * 1024.0 / count as f64);
     println!("  idle, all pods                     {:>10.2} % of a core", apart.idle().await);
 }
 

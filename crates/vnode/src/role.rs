@@ -150,6 +150,9 @@ const ANSWERING: [(Rule, Option<&str>); 6] = [
     (rule("", "configmaps", &["get"]), Some("extension-apiserver-authentication")),
 ];
 
+/// To read an object and hear of its changes; with a name, only of the object of that name.
+const FOLLOW: &[&str] = &["get", "list", "watch"];
+
 /// The roles of one binding's proxier in its computing cluster: it writes nothing, and reads two Secrets: the
 /// binding's kubeconfig, by namespace and name, and the authority of the kubelet API.
 pub fn proxier_roles(name: &str, binding: &str, kubeconfig: (&str, &str)) -> Vec<Value> {
@@ -165,23 +168,19 @@ pub fn proxier_roles(name: &str, binding: &str, kubeconfig: (&str, &str)) -> Vec
             None => one(rule),
         })
         .collect();
-    rules.push(only(&rule("cloud.tencent.com", "clusterbindings", &["get"]), &[binding]));
+    rules.push(only(&rule("cloud.tencent.com", "clusterbindings", FOLLOW), &[binding]));
     let mut everywhere = cluster_role(name, &[]);
     everywhere["rules"] = rules.into();
-    let read = rule("", "secrets", &["get"]);
-    let here = kubeconfig.0 == SYSTEM_NAMESPACE;
-    let mut system = role(name, SYSTEM_NAMESPACE, &[]);
-    system["rules"] = match here {
-        true => json!([only(&read, &[AUTHORITY, kubeconfig.1])]),
-        false => json!([only(&read, &[AUTHORITY])]),
-    };
-    let mut out = vec![everywhere, system];
-    if !here {
-        let mut there = role(name, kubeconfig.0, &[]);
-        there["rules"] = json!([only(&read, &[kubeconfig.1])]);
-        out.push(there);
+    let authority = only(&rule("", "secrets", &["get"]), &[AUTHORITY]);
+    let key = only(&rule("", "secrets", FOLLOW), &[kubeconfig.1]);
+    let (mut system, mut there) = (role(name, SYSTEM_NAMESPACE, &[]), role(name, kubeconfig.0, &[]));
+    if kubeconfig.0 == SYSTEM_NAMESPACE {
+        system["rules"] = json!([authority, key]);
+        return vec![everywhere, system];
     }
-    out
+    system["rules"] = json!([authority]);
+    there["rules"] = json!([key]);
+    vec![everywhere, system, there]
 }
 
 /// Takes the rules on some resources away.

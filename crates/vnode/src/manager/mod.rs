@@ -29,6 +29,7 @@ pub(crate) use binding::fingerprint;
 pub use part::Deployed;
 pub(crate) use part::proxier_pods;
 use running::Running;
+pub(crate) use secret::Secrets;
 
 /// Name in the computing and worker clusters' logs and field managers.
 pub(crate) const AGENT: &str = "atoll-vnode";
@@ -116,7 +117,7 @@ pub(crate) struct Inner {
     running: RwLock<std::collections::HashMap<String, Running>>,
     share: Share,
     queue: Queue<String>,
-    secrets: secret::Secrets,
+    secrets: Secrets,
     /// Bindings as followed, while we do.
     known: RwLock<Option<Cache>>,
     ready: AtomicBool,
@@ -158,7 +159,7 @@ impl Manager {
             running: RwLock::default(),
             share: options.share,
             queue: Queue::default(),
-            secrets: secret::Secrets::default(),
+            secrets: Secrets::default(),
             known: RwLock::default(),
             ready: AtomicBool::new(identity.is_some()),
             tasks: TaskTracker::new(),

@@ -65,10 +65,12 @@ fn a_proxier_writes_nothing_and_reads_two_secrets() {
     ] {
         let parts = made(namespace);
         let name = "kubeocean-proxier-g1";
-        let secrets: Vec<(&str, Value)> = of(&parts, "Role", name)
-            .iter()
-            .map(|part| (part.namespace.as_deref().unwrap(), part.object["rules"][0]["resourceNames"].clone()))
-            .collect();
+        let names = |part: &Part| -> Value {
+            let rules = part.object["rules"].as_array().unwrap().iter();
+            rules.flat_map(|rule| rule["resourceNames"].as_array().unwrap().clone()).collect::<Vec<_>>().into()
+        };
+        let secrets: Vec<(&str, Value)> =
+            of(&parts, "Role", name).iter().map(|part| (part.namespace.as_deref().unwrap(), names(part))).collect();
         assert_eq!(secrets, expected);
         assert_eq!(of(&parts, "RoleBinding", name).len(), expected.len());
         for rule in of(&parts, "ClusterRole", name)[0].object["rules"].as_array().unwrap() {

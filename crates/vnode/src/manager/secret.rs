@@ -11,13 +11,13 @@ use crate::resource;
 
 /// The Secrets that are followed, by binding, with namespace and name.
 #[derive(Default)]
-pub(super) struct Secrets {
+pub(crate) struct Secrets {
     followed: Mutex<HashMap<String, ((String, String), Informer)>>,
 }
 
 impl Secrets {
     /// Follows the Secret of a binding, which is looked at again when that changes, comes or goes.
-    pub(super) fn follow(&self, computing: &Endpoint, binding: &ClusterBinding, queue: &Queue<String>) {
+    pub(crate) fn follow(&self, computing: &Endpoint, binding: &ClusterBinding, queue: &Queue<String>) {
         let reference = &binding.spec.secret_ref;
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         let (name, place) = (text(&binding.metadata.name), (text(&reference.namespace), text(&reference.name)));

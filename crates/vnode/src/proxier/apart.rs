@@ -11,12 +11,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Doors, Meter, Proxier};
 use crate::binding::Binding;
-use crate::manager::fingerprint;
+use crate::manager::{Secrets, fingerprint};
 use crate::switchboard::Switchboard;
 use crate::worker::{WorkerResolver, kubeconfig};
 use crate::{Clock, resource, tree, trim};
 
-/// How often the binding and its kubeconfig are looked at; the first time again sooner.
+/// How often the binding and its kubeconfig are looked at although nothing is heard of a change; the first time again
+/// sooner.
 const AGAIN: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// Where the pods of all virtual nodes are answered for, as the Service of the binding has it.
@@ -36,14 +37,17 @@ pub(crate) struct Attendance {
 pub(crate) async fn attend(own: Attendance, began: impl Fn(), stop: CancellationToken) {
     let mut open: Option<Session> = None;
     let mut pause = FIRST_PAUSE;
+    let (changes, secrets) = (Queue::default(), Secrets::default());
+    let _binding = own.follow(&changes);
     loop {
         let looked = tokio::select! {
             () = stop.cancelled() => return,
-            looked = own.look(&mut open) => looked,
+            looked = own.look(&mut open, &secrets, &changes) => looked,
         };
         let wait = match looked {
             Ok(()) => {
                 began();
+                pause = FIRST_PAUSE;
                 AGAIN
             }
             Err(status) => {
@@ -55,6 +59,7 @@ pub(crate) async fn attend(own: Attendance, began: impl Fn(), stop: Cancellation
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(wait) => {}
+            _ = changes.next() => {}
         }
     }
 }
@@ -67,11 +72,19 @@ struct Session {
 }
 
 impl Attendance {
-    /// Has a session open that goes to where the binding says.
-    async fn look(&self, open: &mut Option<Session>) -> Result<(), Status> {
+    /// Hears of changes of the binding.
+    fn follow(&self, changes: &Queue<String>) -> Informer {
+        let selection = Selection { namespace: None, query: format!("fieldSelector=metadata.name%3D{}", self.binding) };
+        let (sink, name) = (changes.clone(), self.binding.clone());
+        Informer::start_light(self.computing.clone(), resource::bindings(), selection, move |_| sink.add(name.clone()))
+    }
+
+    /// Has a session open that goes to where the binding says, and hears when its kubeconfig changes.
+    async fn look(&self, open: &mut Option<Session>, secrets: &Secrets, changes: &Queue<String>) -> Result<(), Status> {
         let object = self.computing.get(&resource::bindings(), None, &self.binding).await?;
         let binding: ClusterBinding =
             serde_json::from_value(object).map_err(|error| Status::bad_request(error.to_string()))?;
+        secrets.follow(&self.computing, &binding, changes);
         let kubeconfig = kubeconfig(&self.computing, &binding).await?;
         let fingerprint = fingerprint(&kubeconfig, &Binding::of(&binding));
         if open.as_ref().is_some_and(|open| open.fingerprint == fingerprint) {

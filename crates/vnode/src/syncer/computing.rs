@@ -10,6 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 
 use super::queues::Queues;
+use super::replacement;
 use crate::node::Ports;
 use crate::resource;
 use crate::tree;
@@ -204,6 +205,9 @@ impl Routes {
     }
 
     fn pod(&self, change: &Change) {
+        if let Some(both) = replacement(change) {
+            return both.iter().for_each(|change| self.pod(change));
+        }
         let item = change.item();
         let node = node_of(item);
         if node.is_empty() {
@@ -240,5 +244,31 @@ impl Routes {
             None if node.starts_with(trim::VIRTUAL) => queues.values().for_each(|queues| queues.pods.add(key.clone())),
             None => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    fn pod(uid: &str, node: &str) -> Item {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": node},
+            "metadata": {"name": "db-0", "namespace": "n", "uid": uid, "resourceVersion": "1"}});
+        Item::of(&pod).unwrap()
+    }
+
+    #[test]
+    fn a_pod_is_never_on_the_node_of_an_earlier_one_of_its_name() {
+        let routes = Routes { queues: RwLock::default(), by_node: Mutex::default(), hosts: RwLock::default() };
+        let on = |node: &str| routes.by_node.lock().get(node).is_some_and(|keys| keys.contains("n/db-0"));
+        routes.pod(&Change::Added(pod("1", "vnode-a")));
+        assert!(on("vnode-a"));
+        // The end of the first was missed: it would be evicted with a node it is not on.
+        routes.pod(&Change::Updated(pod("1", "vnode-a"), pod("2", "vnode-b")));
+        assert!(!on("vnode-a") && on("vnode-b"));
+        routes.pod(&Change::Updated(pod("2", "vnode-b"), pod("3", "")));
+        assert!(!on("vnode-b"));
     }
 }

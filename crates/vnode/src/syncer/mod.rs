@@ -18,7 +18,7 @@ use atoll_api::kubeocean::ResourceLeasingPolicy;
 use atoll_api::kubeocean_names::label;
 use atoll_lease::Policy;
 use atoll_meta::Status;
-use atoll_runtime::{Cache, Endpoint, Item, Queue, work};
+use atoll_runtime::{Cache, Change, Endpoint, Item, Queue, work};
 use futures::FutureExt as _;
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -83,6 +83,16 @@ type Pass = Result<Option<Duration>, Status>;
 /// The objects of a cache, read one by one: thousands at once would be a burden.
 pub(crate) fn one_by_one(cache: &Cache) -> impl Iterator<Item = Item> + '_ {
     cache.keys().into_iter().filter_map(|key| cache.get_key(&key))
+}
+
+/// One object in the place of another of its name is an end and a beginning; what happened between was missed.
+fn replacement(change: &Change) -> Option<[Change; 2]> {
+    match change {
+        Change::Updated(old, new) if old.object.head.uid != new.object.head.uid => {
+            Some([Change::Deleted(old.clone()), Change::Added(new.clone())])
+        }
+        _ => None,
+    }
 }
 
 impl Syncer {

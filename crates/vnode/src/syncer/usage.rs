@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::queues::Queues;
+use super::replacement;
 use crate::binding::OWNER;
 use crate::tree;
 
@@ -40,6 +41,9 @@ fn shared(on_node: &BTreeMap<String, Arc<PodFacts>>, facts: &PodFacts) -> Arc<Po
 impl Usage {
     /// Takes in a change and says who has to look again.
     pub(crate) fn hear(&self, change: &Change, owner: &str, queues: &Queues) {
+        if let Some(both) = replacement(change) {
+            return both.iter().for_each(|change| self.hear(change, owner, queues));
+        }
         let item = change.item();
         let pod = item.tree();
         let ours = is_ours(&pod, owner);
@@ -88,5 +92,30 @@ impl Usage {
         let pods = self.pods.lock();
         let on_node = pods.get(node).into_iter().flatten();
         on_node.filter(|(_, facts)| !facts.leased && !facts.over).map(|(key, _)| key.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use atoll_runtime::Item;
+    use serde_json::json;
+
+    fn pod(uid: &str, node: &str) -> Item {
+        let container = json!({"name": "c", "resources": {"requests": {"cpu": "1"}}});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": node, "containers": [container]},
+            "metadata": {"name": "db-0", "namespace": "n", "uid": uid, "resourceVersion": "1"}});
+        Item::of(&pod).unwrap()
+    }
+
+    #[test]
+    fn a_pod_uses_nothing_of_the_node_of_an_earlier_one_of_its_name() {
+        let (usage, queues) = (Usage::default(), Queues::default());
+        usage.hear(&Change::Added(pod("1", "a")), "me", &queues);
+        assert_eq!((usage.on("a").len(), queues.nodes.len()), (1, 1));
+        usage.hear(&Change::Updated(pod("1", "a"), pod("2", "b")), "me", &queues);
+        assert_eq!((usage.on("a").len(), usage.on("b").len()), (0, 1));
+        assert_eq!(queues.nodes.len(), 2, "both nodes are looked at");
     }
 }
