@@ -13,7 +13,7 @@ use atoll_meta::Gvr;
 use atoll_runtime::Endpoint;
 use atoll_store::MemoryEngine;
 use serde_json::{Value, json};
-use server::{Postgres, open};
+use server::Postgres;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 async fn a_database_must_prove_itself_when_asked_to() {
     let Some(server) = Postgres::start() else { return };
     let proven = format!("{}?sslmode=require&sslrootcert={}", server.url(), server.ca.display());
-    open(&Choice::Postgres(proven)).await;
+    Index::open(&Choice::Postgres(proven)).await.unwrap();
     // The authority of this certificate is none the system knows.
     let unproven = Index::open(&Choice::Postgres(format!("{}?sslmode=require", server.url()))).await;
     assert!(unproven.is_err());
@@ -45,7 +45,7 @@ async fn nothing_is_lost_when_the_database_restarts_under_load() {
         extensions.insert(Identity::master("test"));
     });
     let choice = Choice::Postgres(server.url());
-    let index = open(&choice).await;
+    let index = Index::open(&choice).await.unwrap();
     index.follow(Source { name: "m".into(), endpoint: endpoint.clone(), hidden: false }, Resources::All);
     index.synced("m", PATIENCE).await.unwrap();
 
@@ -95,5 +95,5 @@ async fn nothing_is_lost_when_the_database_restarts_under_load() {
     assert_eq!(names(&index).await, real);
     index.close().await;
     // What was written is still there for the next start.
-    assert_eq!(names(&open(&choice).await).await, real);
+    assert_eq!(names(&Index::open(&choice).await.unwrap()).await, real);
 }

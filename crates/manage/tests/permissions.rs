@@ -279,3 +279,105 @@ async fn s16_a_viewer_reads_no_credentials_anywhere() {
         assert!(!answer.to_string().contains(CANARY), "{path}");
     }
 }
+
+/// Reads a stream until a text has come.
+async fn read_until(body: &mut atoll_apiserver::Body, text: &str) {
+    let mut seen = String::new();
+    while !seen.contains(text) {
+        let frame = body.frame().await.unwrap_or_else(|| panic!("ended after {seen}")).unwrap();
+        seen.push_str(&String::from_utf8_lossy(&frame.into_data().unwrap()));
+    }
+}
+
+#[tokio::test]
+async fn s21_open_watches_end_within_a_second_of_a_revocation_by_the_clock_of_the_test() {
+    let world = World::with(&PLAN).await;
+    prepare(&world).await;
+    let (root, ann) = (world.endpoint("root"), user("ann"));
+    let gvr = Gvr::new("atoll.io", "v1alpha1", "grants");
+    let spec = json!({"role": "viewer", "subjects": [{"kind": "User", "name": "ann"}], "scope": {"instance": "fleet", "namespace": "team-a"}});
+    root.create(&gvr, None, &hub_object("Grant", json!({"metadata": {"name": "g"}, "spec": spec}))).await.unwrap();
+    let maps = "/instances/fleet/api/v1/namespaces/team-a/configmaps";
+    world.until("the grant holds", async || world.native(&ann, "GET", maps, None).await.0 == 200).await;
+    let wanted = visible(
+        &[Given { user: "ann", role: "viewer", scope: json!({"instance": "fleet", "namespace": "team-a"}) }],
+        "ann",
+    );
+    world.until("it is found", async || searched(&world, &ann).await == wanted).await;
+    let mut open = Vec::new();
+    for (path, first) in [
+        (format!("{maps}?watch=true&resourceVersion=0"), "of-fleet"),
+        ("/manage/v1alpha1/watch?labelSelector=story".into(), "SYNCED"),
+    ] {
+        let mut body = world.open(&ann, "GET", &path, None).await.into_body();
+        read_until(&mut body, first).await;
+        open.push(body);
+    }
+    // From here on only what is waited for lets time go by: what is looked at every quarter minute is too late.
+    tokio::time::pause();
+    let begin = tokio::time::Instant::now();
+    root.delete(&gvr, None, "g", &Value::Null).await.unwrap();
+    for mut body in open {
+        while body.frame().await.is_some() {}
+    }
+    assert!(begin.elapsed() < std::time::Duration::from_secs(1), "{:?}", begin.elapsed());
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn refusals_are_the_same_for_what_is_there_and_what_is_not() {
+    let world = World::with(&PLAN).await;
+    prepare(&world).await;
+    let eve = user("eve");
+    let api = "/apis/kairship.io/v1alpha1/instances";
+    let beyond = "/manage/v1alpha1/instances";
+    let pedia = "/apis/clusterpedia.io/v1beta1/resources";
+    // In each path NAMESPACE, OBJECT and MEMBER are those of the story, or made up.
+    let paths = [
+        format!("{api}/fleet/clusters/MEMBER"),
+        format!("{api}/fleet/namespaces/NAMESPACE"),
+        format!("{api}/fleet/namespaces/NAMESPACE/configmaps"),
+        format!("{api}/fleet/namespaces/NAMESPACE/configmaps/OBJECT"),
+        format!("{api}/fleet/namespaces/NAMESPACE/secrets/OBJECT/json"),
+        format!("{api}/fleet/member-clusters/MEMBER/namespaces/NAMESPACE/deployments"),
+        format!("{beyond}/fleet/namespaces/NAMESPACE/why/configmap/OBJECT"),
+        format!("{beyond}/fleet/namespaces/NAMESPACE/statefulsets/OBJECT"),
+        format!("{beyond}/fleet/clusters/MEMBER/namespaces/NAMESPACE/promotions/Deployment/OBJECT"),
+        format!("{beyond}/fleet/clusters/MEMBER/namespaces/NAMESPACE/pods/OBJECT:logs"),
+        format!("{beyond}/fleet/clusters/MEMBER/namespaces/NAMESPACE/pods/OBJECT/log"),
+        "/manage/v1alpha1/search?sources=fleet/MEMBER&namespaces=NAMESPACE&names=OBJECT".to_owned(),
+        "/manage/v1alpha1/search?waitFor=fleet/MEMBER%20configmaps%201".to_owned(),
+        "/manage/v1alpha1/facets?by=source&query.sources=fleet/MEMBER&query.namespaces=NAMESPACE".to_owned(),
+        "/manage/v1alpha1/facets?by=namespace&query.names=OBJECT".to_owned(),
+        "/instances/fleet/api/v1/namespaces/NAMESPACE".to_owned(),
+        "/instances/fleet/apis/cluster.karmada.io/v1alpha1/clusters/MEMBER".to_owned(),
+        "/instances/fleet/api/v1/namespaces/NAMESPACE/configmaps/OBJECT".to_owned(),
+        "/instances/fleet/apis/cluster.karmada.io/v1alpha1/clusters/MEMBER/proxy/api/v1/namespaces".to_owned(),
+        format!("{pedia}/clusters/fleet/api/v1/namespaces/NAMESPACE/configmaps"),
+        format!("{pedia}/clusters/fleet/api/v1/namespaces/NAMESPACE/configmaps/OBJECT"),
+        format!("{pedia}/api/v1/namespaces/NAMESPACE/configmaps"),
+    ];
+    // Names of instances are no secret: anybody may ask for the health of one, as Kubernetes has it.
+    let there = [("NAMESPACE", "team-a"), ("OBJECT", "of-fleet"), ("MEMBER", "m1")];
+    let absent = [("NAMESPACE", "team-x"), ("OBJECT", "of-nobody"), ("MEMBER", "m9")];
+    let asked = async |path: &str, words: &[(&str, &str)]| {
+        let path = words.iter().fold(path.to_owned(), |path, (word, name)| path.replace(word, name));
+        let (code, answer) = world.native(&eve, "GET", &path, None).await;
+        // What the caller said comes back; everything else must not depend on it, except the hour.
+        let text = words.iter().fold(answer.to_string(), |text, (word, name)| text.replace(name, word));
+        let mut tree: Value = serde_json::from_str(&text).unwrap();
+        if let Some(map) = tree.as_object_mut() {
+            map.remove("freshAsOf");
+        }
+        (code, tree)
+    };
+    let mut told = Vec::new();
+    for path in &paths {
+        let (real, made_up) = (asked(path, &there).await, asked(path, &absent).await);
+        assert!(!real.1.to_string().contains("second"), "{path}: {}", real.1);
+        if real != made_up {
+            told.push(format!("{path}\n  there:  {} {}\n  absent: {} {}", real.0, real.1, made_up.0, made_up.1));
+        }
+    }
+    assert!(told.is_empty(), "existence is told:\n{}", told.join("\n"));
+}

@@ -19,6 +19,8 @@ pub struct Hub {
     pub address: String,
     pub ca: String,
     pub token: String,
+    /// The connection that requests share while it lasts.
+    line: tokio::sync::Mutex<Option<hyper::client::conn::http2::SendRequest<Full<Bytes>>>>,
 }
 
 impl Hub {
@@ -44,7 +46,7 @@ impl Hub {
         let access = config.access(Some("root")).unwrap();
         let atoll_pki::Auth::Token(token) = access.auth else { panic!("the administrator has a token") };
         let address = access.server.trim_start_matches("https://").to_owned();
-        Self { process, directory, address, ca: access.ca_pem.unwrap(), token }
+        Self { process, directory, address, ca: access.ca_pem.unwrap(), token, line: Default::default() }
     }
 
     /// Runs a command of the command line with text on its standard input.
@@ -78,10 +80,16 @@ impl Hub {
         &self,
         request: Request<Full<Bytes>>,
     ) -> (http::response::Parts, http_body_util::Collected<Bytes>) {
-        let stream = self.connect(b"h2").await;
-        let (mut sender, connection) =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
+        let mut line = self.line.lock().await;
+        if line.as_ref().is_none_or(|sender| sender.is_closed()) {
+            let stream = self.connect(b"h2").await;
+            let (sender, connection) =
+                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+            tokio::spawn(connection);
+            *line = Some(sender);
+        }
+        let mut sender = line.clone().unwrap();
+        drop(line);
         let (parts, body) = sender.send_request(request).await.unwrap().into_parts();
         (parts, body.collect().await.unwrap())
     }

@@ -53,7 +53,18 @@ impl Hub {
 
     /// Calls a method that is known by reflection only.
     pub async fn grpc(&self, token: Option<&str>, service: &str, method: &str, input: Value) -> (i32, Value) {
-        let pool = self.reflect(service).await;
+        self.ask(&self.reflect(service).await, token, service, method, input).await
+    }
+
+    /// Calls a method that is known by what the hub said of its service.
+    pub async fn ask(
+        &self,
+        pool: &DescriptorPool,
+        token: Option<&str>,
+        service: &str,
+        method: &str,
+        input: Value,
+    ) -> (i32, Value) {
         let own = pool.get_service_by_name(service).unwrap();
         let found = own.methods().find(|known| known.name() == method).unwrap();
         let message = DynamicMessage::deserialize(found.input(), input).unwrap();

@@ -1,8 +1,8 @@
 //! A PostgreSQL server for a test, on a free port; it ends when dropped.
 #![allow(clippy::unwrap_used, dead_code)]
 
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use atoll_pki::{Ca, San, Validity};
 
@@ -78,14 +78,12 @@ impl Postgres {
         for setting in settings {
             command.args(["-c", &setting]);
         }
-        self.process = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        for _ in 0..600 {
-            if std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("PostgreSQL does not listen");
+        let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
+        self.process = Some(process);
+        assert!(lines.any(|line| line.contains("ready to accept connections")), "PostgreSQL ended");
+        // Somebody has to read on, or the server would wait for it.
+        std::thread::spawn(move || lines.for_each(drop));
     }
 
     /// Ends the server at once, as a crash does; its data stay.
@@ -111,15 +109,4 @@ impl Drop for Postgres {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// Opens an index, waiting until the server answers.
-pub async fn open(choice: &atoll_index::Choice) -> atoll_index::Index {
-    for _ in 0..200 {
-        if let Ok(index) = atoll_index::Index::open(choice).await {
-            return index;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the database does not answer");
 }

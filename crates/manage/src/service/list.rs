@@ -1,5 +1,6 @@
 //! Lists from the index, page by page.
 
+use atoll_apiserver::Verb;
 use atoll_index::{Column, Everything, Item, OwnerOf, Query, ResourceName, Sort};
 use atoll_meta::Status;
 use atoll_meta::selector::{FieldSelector, LabelSelector};
@@ -9,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::policy;
 use crate::ask::{Ask, number};
 use crate::context::Ctx;
-use crate::kinds::{DEPLOYMENT, Kind, OVERRIDE, POD, POLICY, SERVICE};
+use crate::kinds::{CLUSTER, DEPLOYMENT, Kind, OVERRIDE, POD, POLICY, SERVICE};
 use crate::pour::pour;
 use crate::shape;
 
@@ -128,7 +129,11 @@ async fn trees(ctx: &Ctx, kind: &Kind, source: &str, query: &Query, input: &Valu
         let page = ctx.core.index.query(query, &*ctx.rights()).await?;
         page.items.iter().map(Item::tree).collect()
     } else {
-        if source.contains('/') {
+        if let Some((instance, _)) = source.split_once('/') {
+            // Who may not see members learns nothing about which there are.
+            if !ctx.may_in(instance, Verb::List, &CLUSTER.gvr(), "").await? {
+                return Ok(Vec::new());
+            }
             return Err(Status::unavailable(format!("{source} has not been read yet")));
         }
         let namespace = query.namespaces.first().map(String::as_str);

@@ -112,16 +112,26 @@ pub async fn replace(
     let given = object["metadata"]["resourceVersion"].as_str().is_some_and(|text| !text.is_empty());
     let mut last = Status::internal("not tried");
     for _ in 0..TRIES {
+        let present = endpoint.get(gvr, namespace, name).await?;
         if !given {
-            let present = endpoint.get(gvr, namespace, name).await?;
             object["metadata"]["resourceVersion"] = present["metadata"]["resourceVersion"].clone();
         }
+        keep_ids(&present, &mut object);
         match endpoint.update(gvr, namespace, name, &object).await {
             Err(status) if status.code == 409 && !given => last = status,
             result => return result,
         }
     }
     Err(last)
+}
+
+/// Ids that the instance gave to an object stay, though who writes it need not know them.
+fn keep_ids(present: &Value, object: &mut Value) {
+    for (key, id) in present["metadata"]["labels"].as_object().into_iter().flatten() {
+        if key.ends_with("/permanent-id") && object["metadata"]["labels"].get(key).is_none() {
+            object["metadata"]["labels"][key] = id.clone();
+        }
+    }
 }
 
 /// Changes a part: a merge patch as text, or a map of entries.
