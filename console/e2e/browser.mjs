@@ -9,7 +9,7 @@ const OUT = new URL('./out/', import.meta.url).pathname
 mkdirSync(OUT, { recursive: true })
 /** Pictures of the documentation; written anew when ATOLL_WRITE_DOCS=1. */
 const DOCS = new URL('../../docs/images/', import.meta.url).pathname
-const PICTURES = new Set(['home', 'overview', 'tree', 'tree-dark', 'refused', 'differences', 'preview', 'clusters-500', 'cluster-usage', 'home-zh', 'create-form', 'editor-completion', 'moved', 'audit', 'lease-calendar', 'rows-100000'])
+const PICTURES = new Set(['home', 'overview', 'tree', 'tree-dark', 'refused', 'differences', 'preview', 'clusters-500', 'cluster-usage', 'home-zh', 'create-form', 'editor-completion', 'moved', 'audit', 'lease-calendar', 'rows-100000', 'policy-change'])
 
 export async function launch() {
   return chromium.launch({

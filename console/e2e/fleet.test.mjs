@@ -42,14 +42,19 @@ function kubeconfig(name) {
 }
 
 it('make an instance and see it come up', async () => {
-  await story(async ({ page, go }) => {
+  await story(async ({ page, go, shot }) => {
     await go('/')
     await page.getByRole('button', { name: 'Create an instance' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Name', { exact: true }).fill('workshop')
     await dialog.getByRole('button', { name: 'Create' }).click()
-    const card = page.locator('article', { hasText: 'workshop' })
-    await card.getByText('Ready', { exact: true }).waitFor({ timeout: 40_000 })
+    await dialog.getByText('It is ready').waitFor({ timeout: 40_000 })
+    await shot('create-instance')
+    assert.deepEqual(await accessibilityFaults(page), [])
+    await dialog.getByRole('button', { name: 'Open' }).click()
+    await page.getByRole('heading', { name: 'workshop' }).waitFor()
+    await go('/')
+    await page.locator('article', { hasText: 'workshop' }).getByText('Ready', { exact: true }).waitFor()
   })
 })
 
@@ -140,6 +145,10 @@ it('take lent nodes back, and lend one of them for a while', () =>
     await row(1).waitFor({ timeout: 60_000 })
     await windows.locator('.calendar').waitFor()
     assert.equal(await row(2).count(), 0)
+    // Without what was said in passing.
+    await go('/i/compute/nodes')
+    await row(1).waitFor()
+    await windows.locator('.calendar').waitFor()
     await shot('lease-calendar')
   }))
 

@@ -25,6 +25,7 @@ const ObjectPage = lazy(() => import('./pages/object'))
 const Propagation = lazy(() => import('./pages/propagation'))
 const Policies = lazy(() => import('./pages/policies'))
 const PolicyEditor = lazy(() => import('./pages/policy-editor'))
+const PolicyChange = lazy(() => import('./pages/policy-editor').then((module) => ({ default: module.PolicyChange })))
 const VirtualNodes = lazy(() => import('./pages/virtual-nodes'))
 const Search = lazy(() => import('./pages/search'))
 const Activity = lazy(() => import('./pages/activity'))
@@ -95,6 +96,7 @@ function InstancePages({ instance }: { instance: string }) {
           <Route path="/i/:i/propagation" component={Propagation} />
           <Route path="/i/:i/policies" component={Policies} />
           <Route path="/i/:i/policies/new" component={PolicyEditor} />
+          <Route path="/i/:i/policies/edit/:plural/:namespace/:name">{(at) => <PolicyChange plural={at.plural} namespace={decodeURIComponent(at.namespace)} name={decodeURIComponent(at.name)} key={JSON.stringify(at)} />}</Route>
           <Route path="/i/:i/nodes" component={VirtualNodes} />
           <Route path="/i/:i/search" component={Search} />
           <Route path="/i/:i/activity" component={Activity} />

@@ -25,6 +25,11 @@ export function clusterLink(instance: string, name: string): string {
   return `/i/${enc(instance)}/clusters/${enc(name)}`
 }
 
+/** Where a policy is changed; with a form, and with what would move. */
+export function policyLink(instance: string, plural: string, namespace: string | undefined, name: string): string {
+  return `/i/${enc(instance)}/policies/edit/${plural}/${enc(namespace || '-')}/${enc(name)}`
+}
+
 export function groupOf(part: string): string {
   return part === 'core' ? '' : part
 }

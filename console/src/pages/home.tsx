@@ -1,13 +1,12 @@
 // All instances of the hub at a glance.
 
 import { ArrowRight, Plus, Server } from 'lucide-react'
-import { type FormEvent, useRef, useState } from 'react'
+import { useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { useMay } from '../api/access'
 import { call } from '../api/http'
 import { useFetched, useList } from '../api/hooks'
 import { BINDINGS, INSTANCES, NODES, path } from '../api/paths'
-import type { Objects } from '../api/generated'
 import type { KObject } from '../api/types'
 import { t } from '../i18n'
 import { type Statistics, useInstances, useStatistics } from '../instances'
@@ -15,9 +14,8 @@ import { condition } from '../model/health'
 import { isBorrower, isSimulated, phaseTone } from '../model/instance'
 import { instanceLink } from '../model/links'
 import { bytes, cores, quantity } from '../model/quantity'
-import { Dialog } from '../ui/dialog'
 import { Age, AsOf, Bone, Bones, Button, Cut, Empty, Field, Meter, Notice, Pill } from '../ui/parts'
-import { toastError } from '../ui/toast'
+import { CreateInstance } from './create-instance'
 
 export function Home() {
   const instances = useInstances()
@@ -188,47 +186,5 @@ function OpenByName() {
         <ArrowRight size={15} aria-hidden="true" /> {t('open')}
       </Button>
     </form>
-  )
-}
-
-function CreateInstance({ onClose }: { onClose: () => void }) {
-  const [name, setName] = useState('')
-  const [alias, setAlias] = useState('')
-  const [busy, setBusy] = useState(false)
-  const valid = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name)
-  const submit = async (event: FormEvent) => {
-    event.preventDefault()
-    setBusy(true)
-    try {
-      await call(path({ instance: 'root' }, INSTANCES), {
-        method: 'POST',
-        body: { apiVersion: 'atoll.io/v1alpha1', kind: 'Instance', metadata: { name }, spec: { type: 'Hosted', ...(alias && { alias }) } } satisfies Objects['Instance'],
-      })
-      onClose()
-    } catch (error) {
-      toastError(t('home.create.failed'), error)
-      setBusy(false)
-    }
-  }
-  return (
-    <Dialog
-      title={t('home.create')}
-      onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{t('cancel')}</Button>
-          <Button look="primary" type="submit" form="create-instance" disabled={!valid || busy}>
-            {t('create')}
-          </Button>
-        </>
-      }
-    >
-      <form id="create-instance" className="stack" onSubmit={submit}>
-        <Field label={t('name')} hint={t('home.create.name')}>
-          {(id) => <input id={id} className="input" value={name} onChange={(event) => setName(event.target.value)} autoFocus autoComplete="off" spellCheck={false} aria-invalid={name !== '' && !valid} />}
-        </Field>
-        <Field label={t('home.create.alias')}>{(id) => <input id={id} className="input" maxLength={63} value={alias} onChange={(event) => setAlias(event.target.value)} />}</Field>
-      </form>
-    </Dialog>
   )
 }

@@ -1,15 +1,15 @@
 // What can be done to an object; only what the server would allow is offered.
 
-import { EllipsisVertical, History, Pause, Play, RotateCw, Scaling, Trash2 } from 'lucide-react'
+import { EllipsisVertical, History, Pause, Pencil, Play, RotateCw, Scaling, Trash2 } from 'lucide-react'
 import { useState } from 'react'
-import { useLocation } from 'wouter'
+import { Link, useLocation } from 'wouter'
 import { useMay } from '../api/access'
 import type { Kind } from '../api/discovery'
 import { call } from '../api/http'
-import { path, type Place, type Resource } from '../api/paths'
+import { path, type Place, POLICIES, type Resource } from '../api/paths'
 import type { KObject } from '../api/types'
 import { t } from '../i18n'
-import { listLink } from '../model/links'
+import { listLink, policyLink } from '../model/links'
 import { Dialog, Menu, RetypeDialog } from '../ui/dialog'
 import { Button, Field } from '../ui/parts'
 import { toast, toastError } from '../ui/toast'
@@ -31,6 +31,7 @@ export function ObjectActions({ object, place, resource, kind }: Props) {
   const mayDelete = useMay(place, { verb: 'delete', ...about })
   const scalable = kind?.subresources.includes('scale') && mayPatch
   const restartable = mayPatch && ['Deployment', 'StatefulSet', 'DaemonSet'].includes(object.kind ?? '')
+  const editable = !place.member && resource.group === POLICIES.group && /(propagation|override)policies$/.test(resource.plural)
   const pausable = mayPatch && object.kind === 'Deployment'
   const patch = async (title: string, body: object) => {
     try {
@@ -44,6 +45,11 @@ export function ObjectActions({ object, place, resource, kind }: Props) {
   if (!mayPatch && !mayDelete) return null
   return (
     <>
+      {mayPatch && editable && (
+        <Link className="button" href={policyLink(place.instance, resource.plural, namespace, name)}>
+          <Pencil size={14} aria-hidden="true" /> {t('edit')}
+        </Link>
+      )}
       {scalable && (
         <Button onClick={() => setOpen('scale')}>
           <Scaling size={14} aria-hidden="true" /> {t('scale')}

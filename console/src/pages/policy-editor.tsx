@@ -1,11 +1,11 @@
-// A new policy by form or YAML, with what it would select shown beside it.
+// A policy by form or YAML, new or there already, with what it would select and move shown beside it.
 
 import { lazy, Suspense, useMemo, useState } from 'react'
 import { useLocation, useSearchParams } from 'wouter'
 import { parse, stringify } from 'yaml'
 import { ApiError, call } from '../api/http'
-import { useList } from '../api/hooks'
-import { CLUSTER_POLICIES, CLUSTERS, OVERRIDES, path, POLICIES } from '../api/paths'
+import { useList, useOne } from '../api/hooks'
+import { CLUSTER_OVERRIDES, CLUSTER_POLICIES, CLUSTERS, OVERRIDES, path, POLICIES, type Resource } from '../api/paths'
 import type { KObject, Loose } from '../api/types'
 import { t } from '../i18n'
 import { objectLink } from '../model/links'
@@ -18,14 +18,30 @@ import { PolicyPreview } from './policy-preview'
 
 const Code = lazy(() => import('../ui/code'))
 
+const KINDS: Resource[] = [POLICIES, CLUSTER_POLICIES, OVERRIDES, CLUSTER_OVERRIDES]
+
 export default function PolicyEditor() {
-  const { place } = useHere()
   const [query] = useSearchParams()
+  return <Editor first={query.get('type') === 'override' ? firstOverride(query) : firstPolicy(query)} />
+}
+
+/** A policy that is there, to be changed. */
+export function PolicyChange({ plural, namespace, name }: { plural: string; namespace: string; name: string }) {
+  const { place } = useHere()
+  const resource = KINDS.find((one) => one.plural === plural) ?? POLICIES
+  const { object, error } = useOne(place, resource, { namespace: namespace === '-' ? undefined : namespace, name })
+  if (object) return <Editor first={withoutMachinery(object)} />
+  return <div className="page">{error ? <Failure error={error} /> : <Bones lines={8} />}</div>
+}
+
+function Editor({ first }: { first: KObject }) {
+  const { place } = useHere()
   const [, go] = useLocation()
-  const override = query.get('type') === 'override'
+  const isNew = !first.metadata.uid
+  const override = /OverridePolicy$/.test(first.kind ?? '')
   const clusters = useList(place, CLUSTERS)
   const [view, setView] = useState<'form' | 'yaml'>('form')
-  const [policy, setPolicy] = useState<KObject>(() => (override ? firstOverride(query) : firstPolicy(query)))
+  const [policy, setPolicy] = useState<KObject>(first)
   const [text, setText] = useState('')
   const [error, setError] = useState<ApiError | null>(null)
   const [checked, setChecked] = useState(false)
@@ -43,11 +59,13 @@ export default function PolicyEditor() {
   const attempt = async (dryRun: boolean) => {
     setError(null)
     setChecked(false)
-    const resource = override ? OVERRIDES : shown.kind === 'ClusterPropagationPolicy' ? CLUSTER_POLICIES : POLICIES
+    const resource = resourceOf(shown)
+    const at = { namespace: shown.kind?.startsWith('Cluster') ? undefined : shown.metadata.namespace, name: isNew ? undefined : first.metadata.name }
     try {
-      const made = await call<KObject>(path(place, resource, { namespace: resource === CLUSTER_POLICIES ? undefined : shown.metadata.namespace }, { dryRun: dryRun ? 'All' : undefined, fieldValidation: 'Strict', fieldManager: 'atoll-console' }), { method: 'POST', body: shown })
+      const url = path(place, resource, at, { dryRun: dryRun ? 'All' : undefined, fieldValidation: 'Strict', fieldManager: 'atoll-console' })
+      const made = await call<KObject>(url, { method: isNew ? 'POST' : 'PUT', body: shown })
       if (dryRun) return setChecked(true)
-      toast('ok', t('created', { n: 1 }))
+      toast('ok', isNew ? t('created', { n: 1 }) : t('saved'))
       go(objectLink(place, resource, made.metadata.namespace, made.metadata.name))
     } catch (problem) {
       setError(problem instanceof ApiError ? problem : new ApiError(400, '', String(problem)))
@@ -56,12 +74,12 @@ export default function PolicyEditor() {
   return (
     <div className="page">
       <div className="title">
-        <h1>{override ? t('policy.new.override') : t('policy.new')}</h1>
+        <h1 className="breaks">{isNew ? (override ? t('policy.new.override') : t('policy.new')) : t('policy.change', { name: first.metadata.name })}</h1>
         <span className="end">
           <Segments label={t('view')} value={view} onChange={turn} options={[{ value: 'form', text: t('form') }, { value: 'yaml', text: 'YAML' }]} />
           <Button onClick={() => attempt(true)}>{t('check')}</Button>
           <Button look="primary" disabled={!shown.metadata?.name} onClick={() => attempt(false)}>
-            {t('create')}
+            {isNew ? t('create') : t('save')}
           </Button>
         </span>
       </div>
@@ -86,6 +104,26 @@ export default function PolicyEditor() {
       </div>
     </div>
   )
+}
+
+function resourceOf(policy: KObject): Resource {
+  switch (policy.kind) {
+    case 'ClusterPropagationPolicy':
+      return CLUSTER_POLICIES
+    case 'OverridePolicy':
+      return OVERRIDES
+    case 'ClusterOverridePolicy':
+      return CLUSTER_OVERRIDES
+    default:
+      return POLICIES
+  }
+}
+
+/** What people write in a policy; its revision stays, so that nobody's change is lost. */
+function withoutMachinery({ status, ...policy }: KObject): KObject {
+  const { managedFields, ...metadata } = policy.metadata
+  void [status, managedFields]
+  return { ...policy, metadata }
 }
 
 /** A policy has to have a name to be planned with; the one being written may not have one yet. */

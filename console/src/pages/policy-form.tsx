@@ -67,6 +67,8 @@ function withoutNames(affinity: Loose): Loose {
 function NameFields({ policy, onChange }: { policy: KObject; onChange: (policy: KObject) => void }) {
   const { place } = useHere()
   const meta = (change: object) => onChange({ ...policy, metadata: { ...policy.metadata, ...change } })
+  // What is there keeps its name and place.
+  if (policy.metadata.uid) return null
   return (
     <div className="grid two">
       <Field label={t('name')}>{(id) => <input id={id} className="input" autoComplete="off" spellCheck={false} value={policy.metadata.name} onChange={(event) => meta({ name: event.target.value })} />}</Field>

@@ -63,6 +63,6 @@ function crumbsOf(location: string, member: string | undefined): Crumb[] {
   }
   const word = page ? PAGES[page] : undefined
   out.push({ text: word ? t(word) : t('nav.overview'), href: instanceLink(instance, page) })
-  if (parts[3]) out.push({ text: parts[3] === 'new' ? t('create') : parts[3] })
+  if (parts[3]) out.push({ text: parts[3] === 'new' ? t('create') : parts[3] === 'edit' ? (parts[6] ?? '') : parts[3] })
   return out
 }

@@ -7,7 +7,7 @@ import { Button } from './parts'
 export function Copyable({ text }: { text: string }) {
   return (
     <div className="copyable">
-      <pre>{text}</pre>
+      <pre tabIndex={0}>{text}</pre>
       <CopyButton text={text} />
     </div>
   )
