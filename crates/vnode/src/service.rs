@@ -197,6 +197,8 @@ impl Syncer {
                 Err(Status::internal(format!("{} {below} in the worker cluster is not ours", gvr.resource)))
             }
             (None, None) => Ok(None),
+            // Another binding to the same namespace has it.
+            (None, Some(there)) if tree::label(&there, label::CLUSTER_BINDING) != binding.name => Ok(None),
             (None, Some(there)) => {
                 self.below().delete(&gvr, mount, &below, &tree::only(tree::uid(&there))).await?;
                 Ok(None)
@@ -218,6 +220,9 @@ impl Syncer {
         if traffic.slice {
             complete["endpoints"] = wanted["endpoints"].take();
             complete["ports"] = wanted["ports"].take();
+            // It stays the binding's that made it.
+            wanted["metadata"]["labels"][label::CLUSTER_BINDING] =
+                there["metadata"]["labels"][label::CLUSTER_BINDING].clone();
             complete["metadata"]["labels"] = wanted["metadata"]["labels"].take();
         } else {
             for (key, value) in wanted["spec"].as_object().into_iter().flatten() {

@@ -181,10 +181,13 @@ impl Syncer {
                 Err(status) => return Err(status),
             },
         };
-        if is_same(wanted, &there, thing.kind) {
+        let mut wanted = wanted.clone();
+        // Another binding to the same namespace needs the same copy: it stays the one's who made it.
+        wanted["metadata"]["labels"][label::CLUSTER_BINDING] =
+            there["metadata"]["labels"][label::CLUSTER_BINDING].clone();
+        if is_same(&wanted, &there, thing.kind) {
             return Ok(());
         }
-        let mut wanted = wanted.clone();
         wanted["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"].clone();
         if thing.kind == Kind::Secret {
             wanted["type"] = there["type"].clone();
@@ -197,11 +200,11 @@ impl Syncer {
         let binding = self.binding();
         let original = self.original(&thing).await?;
         let Some(original) = original else {
-            return self.remove_copy(&thing, &binding).await.map(|()| None);
+            return self.remove_copy(&thing, None, &binding).await.map(|()| None);
         };
         let needed = self.users.need(&thing) && !binding.deleting;
         if !needed || stamp::is_leaving(&original, &binding.cluster_id) {
-            self.remove_copy(&thing, &binding).await?;
+            self.remove_copy(&thing, Some(&original), &binding).await?;
             if let Some(patch) = unstamp(&original, &binding.cluster_id) {
                 let gvr = thing.kind.gvr();
                 match self.above().patch(&gvr, thing.above(), &thing.name, "", Patch::Merge, &patch).await {
@@ -214,7 +217,8 @@ impl Syncer {
         self.bring(&thing, original, &binding).await.map(|()| None)
     }
 
-    async fn remove_copy(&self, thing: &Thing, binding: &Binding) -> Result<(), Status> {
+    /// Removes a copy, unless it is another binding's that still has it.
+    async fn remove_copy(&self, thing: &Thing, original: Option<&Value>, binding: &Binding) -> Result<(), Status> {
         let (gvr, namespace, name) = (thing.kind.gvr(), thing.kind.below(&binding.mount_namespace), thing.physical());
         let there = match self.copies.copy(thing) {
             Some(there) => Some(there),
@@ -223,6 +227,10 @@ impl Syncer {
         let Some(there) = there.filter(|there| !tree::is_deleting(there)) else { return Ok(()) };
         if tree::label(&there, crate::binding::OWNER) != self.computing.owner || self.check_copy(thing, &there).is_err()
         {
+            return Ok(());
+        }
+        let elsewhere = original.is_some_and(|original| stamp::is_copied_by_others(original, &binding.cluster_id));
+        if elsewhere && tree::label(&there, label::CLUSTER_BINDING) != binding.name {
             return Ok(());
         }
         self.below().delete(&gvr, namespace, &name, &tree::only(tree::uid(&there))).await

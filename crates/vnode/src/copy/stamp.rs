@@ -13,6 +13,12 @@ pub(crate) fn is_leaving(original: &Value, cluster_id: &str) -> bool {
     tree::is_deleting(original) || !tree::annotation(original, &deleting_annotation(cluster_id)).is_empty()
 }
 
+/// Whether another binding has a copy of an original.
+pub(crate) fn is_copied_by_others(original: &Value, cluster_id: &str) -> bool {
+    let own = synced_by_label(cluster_id);
+    tree::labels(original).keys().any(|key| key.starts_with(&synced_by_label("")) && *key != own)
+}
+
 /// The patch that marks an original; `None` if it is marked.
 pub(crate) fn stamp(thing: &Thing, original: &Value, cluster_id: &str, mount: &str) -> Result<Option<Value>, String> {
     let (name, known) = (thing.physical(), tree::annotation(original, annotation::PHYSICAL_NAME));

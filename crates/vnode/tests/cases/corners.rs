@@ -260,6 +260,63 @@ async fn metrics_count_bindings_nodes_and_pods_on_both_sides() {
     assert!(!manager.metrics().contains("clusterbinding=\"w1\""), "nothing is counted for who is gone");
 }
 
+/// The same worker and namespace under another binding.
+async fn bind_again(stage: &Stage, more: Value) {
+    let mut spec = json!({"clusterID": "second", "mountNamespace": MOUNT, "secretRef": {"name": "w1", "namespace": "kubeocean-system"}});
+    merge(&mut spec, &more);
+    let binding = json!({"apiVersion": "cloud.tencent.com/v1beta1", "kind": "ClusterBinding", "metadata": {"name": "second"}, "spec": spec});
+    stage.compute.create(&bindings(), None, &binding).await.unwrap();
+    until_there(&stage.compute, &nodes(), None, "vnode-second-n1").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_bindings_of_one_namespace_share_copies_without_a_fight() {
+    let (stage, _manager) = leased(json!({"serviceNamespaces": ["shop"]})).await;
+    make_policy(&stage.w1, "p2", "second", json!({})).await;
+    bind_again(&stage, json!({})).await;
+    make_namespace(&stage.compute, "shop").await;
+    let metadata = json!({"name": "web", "namespace": "shop"});
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"clusterIP": "None", "ports": [{"port": 80}]}});
+    let slice = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "ports": [{"port": 80}],
+        "metadata": {"name": "web", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}}, "endpoints": [{"addresses": ["10.2.0.7"]}]});
+    stage.compute.create(&services(), Some("shop"), &service).await.unwrap();
+    stage.compute.create(&slices(), Some("shop"), &slice).await.unwrap();
+    // One is needed by the first binding only, one by both.
+    for name in ["one", "both"] {
+        let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"k": "v"}});
+        stage.compute.create(&configs(), Some("default"), &config).await.unwrap();
+    }
+    for (name, node, needs) in [("a", "vnode-w1-n1", vec!["one", "both"]), ("b", "vnode-second-n1", vec!["both"])] {
+        let mut pod = pod(name, node, "100m");
+        let from: Vec<Value> = needs.iter().map(|name| json!({"configMapRef": {"name": name}})).collect();
+        pod["spec"]["containers"][0]["envFrom"] = from.into();
+        start_pod(&stage, &pod).await;
+    }
+    let copies = [
+        (configs(), below("default", "one")),
+        (configs(), below("default", "both")),
+        (services(), below("shop", "web")),
+        (slices(), below("shop", "web")),
+    ];
+    let versions = async || {
+        let mut out = Vec::new();
+        for (gvr, name) in &copies {
+            out.push(until_there(&stage.w1, gvr, Some(MOUNT), name).await["metadata"]["resourceVersion"].clone());
+        }
+        out
+    };
+    stage.pass(30).await;
+    let before = versions().await;
+    stage.pass(600).await;
+    assert_eq!(versions().await, before, "nobody writes");
+    kill(&stage.compute, "default", "a").await;
+    until_gone(&stage.w1, &configs(), Some(MOUNT), &below("default", "one")).await;
+    stage.pass(30).await;
+    until_there(&stage.w1, &configs(), Some(MOUNT), &below("default", "both")).await;
+    kill(&stage.compute, "default", "b").await;
+    until_gone(&stage.w1, &configs(), Some(MOUNT), &below("default", "both")).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn two_bindings_of_one_node_do_not_fight_over_its_mark() {
     let (stage, _manager) = leased(json!({})).await;
@@ -269,12 +326,7 @@ async fn two_bindings_of_one_node_do_not_fight_over_its_mark() {
     };
     marked("p1").await;
     make_policy(&stage.w1, "p2", "second", json!({})).await;
-    // The same worker under another binding, as another computing cluster would have it.
-    let secret = stage.compute.get(&secrets(), Some("kubeocean-system"), "w1").await.unwrap();
-    let binding = json!({"apiVersion": "cloud.tencent.com/v1beta1", "kind": "ClusterBinding", "metadata": {"name": "second"},
-        "spec": {"clusterID": "second", "mountNamespace": MOUNT, "secretRef": {"name": secret["metadata"]["name"], "namespace": "kubeocean-system"}}});
-    stage.compute.create(&bindings(), None, &binding).await.unwrap();
-    until_there(&stage.compute, &nodes(), None, "vnode-second-n1").await;
+    bind_again(&stage, json!({})).await;
     stage.pass(10).await;
     let before = stage.w1.get(&nodes(), None, "n1").await.unwrap();
     stage.pass(60).await;
