@@ -142,15 +142,11 @@ impl Executor {
         }
         let observed = match observed {
             Some(item) => item.tree(),
-            None => match task.member.endpoint.create(&info.gvr, namespace, &task.manifest).await {
-                Ok(created) => {
-                    task.member.note(&task.name, Written { work: task.stamp(), version: version(&created) });
-                    return Ok(Outcome { object: Some(created), wrote: true });
-                }
+            None => match self.create(task, &info, namespace).await {
                 Err(status) if status.code == 409 && status.reason == atoll_meta::Reason::AlreadyExists => {
                     task.member.endpoint.get(&info.gvr, namespace, task.object_name()).await?
                 }
-                Err(status) => return Err(status),
+                made => return made,
             },
         };
         match self.adopt(task, &info, observed).await {
@@ -159,8 +155,20 @@ impl Executor {
                 let newest = task.member.endpoint.get(&info.gvr, namespace, task.object_name()).await?;
                 self.adopt(task, &info, newest).await
             }
+            // It went a moment ago; perhaps because the work did.
+            Err(status) if status.code == 404 => {
+                self.ensure_present(task).await?;
+                self.create(task, &info, namespace).await
+            }
             outcome => outcome,
         }
+    }
+
+    /// Makes the member's object.
+    async fn create(&self, task: &Task<'_>, info: &KindInfo, namespace: Option<&str>) -> Result<Outcome, Status> {
+        let created = task.member.endpoint.create(&info.gvr, namespace, &task.manifest).await?;
+        task.member.note(&task.name, Written { work: task.stamp(), version: version(&created) });
+        Ok(Outcome { object: Some(created), wrote: true })
     }
 
     async fn kind(&self, task: &Task<'_>) -> Result<Arc<KindInfo>, Status> {
