@@ -120,6 +120,8 @@ async fn ready(hub: &Endpoint, wanted: usize) {
 async fn measure(side: &Side, words: &Words) {
     let idle = words.number("idle", 30);
     println!("before anything: {:.0} MiB", usage(&side.control).memory);
+    // What starts is not idle yet.
+    tokio::time::sleep(Duration::from_secs(words.number("warm-up", 20) as u64)).await;
     rest(side, idle).await;
     let rounds = words.number("rounds", 50);
     latency(side, rounds, "warm").await;

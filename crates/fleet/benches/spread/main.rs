@@ -9,7 +9,7 @@
 //!
 //! `demo` and `real` start a hub as a process of its own, with simulated members and with real API servers (etcd with
 //! fsync); `outside` measures any control plane that speaks Karmada's API in the same way. Options: `--rounds` (50),
-//! `--count` (1000), `--idle` seconds (30), `--workloads` (10000).
+//! `--count` (1000), `--idle` seconds (30) after `--warm-up` seconds (20), `--workloads` (10000).
 #![allow(clippy::unwrap_used)]
 
 mod driver;
@@ -19,6 +19,10 @@ mod scale;
 mod support;
 
 use std::collections::HashMap;
+
+/// As the program has it: a good third of the work is with memory.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// The words of the command line.
 pub struct Words(HashMap<String, Vec<String>>);

@@ -12,7 +12,9 @@ use serde_json::json;
 
 use crate::Words;
 use crate::process::usage;
-use crate::support::{NS, World, deployment, deployments, policies, policy};
+use crate::support::{
+    NS, World, bindings, clusters as support_clusters, core, deployment, deployments, policies, policy, works,
+};
 
 fn clusters(count: usize) -> Snapshot {
     let build = |at: usize| {
@@ -96,6 +98,18 @@ pub async fn restart(words: &Words) {
         after - cpu,
         revision(&world).await - before,
     );
+    for gvr in [deployments(), bindings(), works(), support_clusters(), core("events")] {
+        let newer = |object: &&serde_json::Value| {
+            object["metadata"]["resourceVersion"]
+                .as_str()
+                .and_then(|text| text.parse().ok())
+                .is_some_and(|at: u64| at > before)
+        };
+        let changed = world.instance.list(&gvr, None, "").await.unwrap().items.iter().filter(newer).count();
+        if changed > 0 {
+            println!("  {changed} {} were written", gvr.resource);
+        }
+    }
     world.crash();
 }
 
