@@ -35,15 +35,24 @@ impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable => out.write_str("unreachable"),
-            Self::Slow(delay) => write!(out, "slow={}ms", delay.as_millis()),
+            Self::Slow(delay) => {
+                write!(out, "slow={}", told(SignedDuration::try_from(*delay).unwrap_or(SignedDuration::MAX)))
+            }
             Self::Refusing => out.write_str("refusing"),
             Self::CertificateExpired => out.write_str("expired"),
             Self::NodeDown(node) => write!(out, "node={node}"),
             Self::ZoneDown(zone) => write!(out, "zone={zone}"),
             Self::CrashPods(selector) => write!(out, "crash={selector}"),
-            Self::ClockSkew(skew) => write!(out, "clock-skew={}ms", skew.as_millis()),
+            Self::ClockSkew(skew) => write!(out, "clock-skew={}", told(*skew)),
         }
     }
+}
+
+/// As people write it: `-1h`, not `-1h0m0s`.
+fn told(duration: SignedDuration) -> String {
+    let text = atoll_meta::time::format_duration(duration);
+    let short = text.strip_suffix("m0s").map(|rest| format!("{rest}m")).unwrap_or(text);
+    short.strip_suffix("h0m").map(|rest| format!("{rest}h")).unwrap_or(short)
 }
 
 impl FromStr for Fault {
@@ -180,8 +189,9 @@ mod tests {
 
     #[test]
     fn faults_are_written_and_read() {
-        let all = ["unreachable", "slow=1500ms", "refusing", "expired", "node=n1", "zone=za", "crash=app in (a,b)"];
-        for text in all.into_iter().chain(["clock-skew=-60000ms"]) {
+        let all = ["unreachable", "slow=1.5s", "refusing", "expired", "node=n1", "zone=za", "crash=app in (a,b)"];
+        for text in all.into_iter().chain(["clock-skew=-1m", "clock-skew=-1h", "clock-skew=10h30m", "clock-skew=90ms"])
+        {
             assert_eq!(text.parse::<Fault>().map(|fault| fault.to_string()), Ok(text.to_owned()));
         }
         assert_eq!("clock-skew=-1h".parse(), Ok(Fault::ClockSkew(SignedDuration::from_hours(-1))));

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use atoll_apiserver::Hub;
+use atoll_apiserver::{Hub, Instance};
 use atoll_meta::Revision;
 use atoll_runtime::{Cache, Endpoint, Queue};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -97,6 +97,9 @@ struct Floor {
 /// How long an own write may stay unseen before it is assumed to be gone already.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long those who ask wait at most until everything stored was seen.
+const STALE: Duration = Duration::from_secs(1);
+
 /// One simulated cluster from inside.
 pub struct World {
     /// Its name.
@@ -140,7 +143,7 @@ pub struct World {
     /// Ends everything.
     pub stop: CancellationToken,
     caches: [Cache; Kind::COUNT],
-    seen: AtomicU64,
+    seen: watch::Sender<u64>,
     floors: Mutex<HashMap<Work, Floor>>,
     skew: AtomicI64,
 }
@@ -170,7 +173,7 @@ impl World {
             pods_changed: Notify::new(),
             stop,
             caches: std::array::from_fn(|_| Cache::default()),
-            seen: AtomicU64::new(0),
+            seen: watch::Sender::new(0),
             floors: Mutex::default(),
             skew: AtomicI64::new(0),
         }
@@ -204,12 +207,25 @@ impl World {
 
     /// Takes note that everything up to a revision was seen.
     pub fn saw(&self, revision: Revision) {
-        self.seen.fetch_max(revision.0, Ordering::AcqRel);
+        self.seen.send_if_modified(|seen| {
+            let newer = *seen < revision.0;
+            *seen = (*seen).max(revision.0);
+            newer
+        });
+    }
+
+    /// Waits until everything was seen that is stored now: who asks a kubelet may have seen it already.
+    pub async fn catch_up(&self, instance: &Instance) {
+        let Ok(newest) = self.hub.engine().revision(instance.id) else { return };
+        let mut seen = self.seen.subscribe();
+        let all = seen.wait_for(|seen| *seen >= newest.0);
+        // Better an answer that is a little old than none.
+        let _ = tokio::time::timeout(STALE, all).await;
     }
 
     /// Asks not to be called for this work again before an own write was seen.
     pub fn expect(&self, work: &Work, revision: u64) {
-        if self.seen.load(Ordering::Acquire) < revision {
+        if *self.seen.borrow() < revision {
             let mut floors = self.floors.lock();
             let floor = floors.entry(work.clone()).or_insert(Floor { revision, since: Instant::now() });
             floor.revision = floor.revision.max(revision);
@@ -220,7 +236,7 @@ impl World {
     pub fn caught_up(&self, work: &Work) -> bool {
         let mut floors = self.floors.lock();
         let Some(floor) = floors.get(work) else { return true };
-        if self.seen.load(Ordering::Acquire) < floor.revision && floor.since.elapsed() < PATIENCE {
+        if *self.seen.borrow() < floor.revision && floor.since.elapsed() < PATIENCE {
             // The event calls earlier; this only helps should there be none.
             self.queue.add_after(work.clone(), PATIENCE);
             return false;

@@ -24,6 +24,8 @@ use super::parts::endpoint;
 const FINALIZER: &str = "atoll.io/instance";
 /// Marks an instance as a simulated cluster with this many nodes.
 pub const NODES: &str = "sim.atoll.io/nodes";
+/// Annotation that says what a simulated cluster tells as events: `all`, `controllers` or `problems`.
+pub const EVENTS: &str = "sim.atoll.io/events";
 /// Marks an instance as a computing cluster that leases nodes.
 pub const LEASES: &str = "atoll.io/leases";
 /// What keys of Cluster objects begin with.
@@ -141,7 +143,8 @@ impl Instances {
             if let Some(instance) = self.hub.instance(name) {
                 instance.set_features(atoll_apiserver::Features::member());
             }
-            let spec = Spec { region: text(annotations, "sim.atoll.io/region", "sim-1"), ..Spec::with_nodes(nodes) };
+            let spec = Spec { region: text(annotations, "sim.atoll.io/region", "sim-1"), ..Spec::with_nodes(nodes) }
+                .with_events(&text(annotations, EVENTS, "all"));
             let way = endpoint(&self.service, name, "atoll-sim");
             running.sim = Some(Sim::start(self.hub.clone(), way, name, spec, stop.clone()).await?);
         }

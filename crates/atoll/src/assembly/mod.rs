@@ -25,7 +25,7 @@ use atoll_pki::{San, ServerCerts};
 use tokio_util::sync::CancellationToken;
 
 pub use faults::FAULTS;
-pub use instances::NODES;
+pub use instances::{EVENTS, NODES};
 pub use parts::Parts;
 use progress::Progress;
 pub use side::SidePort;

@@ -1,5 +1,7 @@
 //! `atoll sim`: simulated clusters, and faults in them.
 
+use std::collections::BTreeSet;
+
 use anyhow::Context as _;
 use atoll_meta::Gvr;
 use atoll_runtime::{Endpoint, Patch};
@@ -10,7 +12,7 @@ use serde_json::{Value, json};
 use super::access::{Access, block_on, told};
 use super::instance::wait_ready;
 use super::output::{self, Format};
-use crate::assembly::{FAULTS, NODES};
+use crate::assembly::{EVENTS, FAULTS, NODES};
 
 /// Make, break and repair simulated clusters.
 #[derive(Args)]
@@ -39,6 +41,9 @@ enum Action {
         /// The region its nodes say they are in
         #[arg(long, default_value = "sim-1")]
         region: String,
+        /// What is told as events
+        #[arg(long, value_enum, default_value = "all")]
+        events: Events,
     },
     /// Delete a simulated cluster with everything in it
     Delete {
@@ -61,6 +66,27 @@ enum Action {
         #[command(flatten)]
         what: What,
     },
+}
+
+/// How much is told as events.
+#[derive(Copy, Clone, Debug, ValueEnum)]
+enum Events {
+    /// Everything a real cluster tells
+    All,
+    /// Kubelets tell problems only
+    Controllers,
+    /// Everybody tells problems only
+    Problems,
+}
+
+impl Events {
+    fn word(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Controllers => "controllers",
+            Self::Problems => "problems",
+        }
+    }
 }
 
 /// What breaks. Without any of these, the API server cannot be reached.
@@ -113,6 +139,26 @@ impl What {
         words.extend(self.crash.iter().map(|selector| format!("crash={selector}")));
         words.extend(self.clock_skew.iter().map(|skew| format!("clock-skew={skew}")));
         words.iter().map(|word| word.parse().map_err(|error: String| anyhow::anyhow!(error))).collect()
+    }
+
+    /// Refuses names of nodes and zones that the cluster does not have.
+    async fn check(&self, root: &Endpoint, name: &str) -> anyhow::Result<()> {
+        if self.node.is_empty() && self.zone.is_empty() {
+            return Ok(());
+        }
+        // One whose API server fails already says nothing of its nodes.
+        let Ok(list) = root.get_path(&format!("/instances/{name}/api/v1/nodes")).await else { return Ok(()) };
+        let nodes = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let found =
+            |path: &str| -> BTreeSet<&str> { nodes.iter().filter_map(|node| node.pointer(path)?.as_str()).collect() };
+        let (names, zones) = (found("/metadata/name"), found("/metadata/labels/topology.kubernetes.io~1zone"));
+        for (what, wanted, known) in [("node", &self.node, names), ("zone", &self.zone, zones)] {
+            if let Some(other) = wanted.iter().find(|one| !known.contains(one.as_str())) {
+                let known: Vec<&str> = known.into_iter().collect();
+                anyhow::bail!("{name} has no {what} {other:?}; it has {}", known.join(", "));
+            }
+        }
+        Ok(())
     }
 
     /// What is broken afterwards.
@@ -168,9 +214,10 @@ impl Sim {
         block_on(async move {
             let root = self.access.endpoint("root").await?;
             match &self.action {
-                Action::Create { name, nodes, region } => {
+                Action::Create { name, nodes, region, events } => {
                     let object = json!({"apiVersion": "atoll.io/v1alpha1", "kind": "Instance",
-                        "metadata": {"name": name, "annotations": {NODES: nodes.to_string(), "sim.atoll.io/region": region}},
+                        "metadata": {"name": name, "annotations": {
+                            NODES: nodes.to_string(), "sim.atoll.io/region": region, EVENTS: events.word()}},
                         "spec": {"type": "Hosted"}});
                     root.create(&gvr(), None, &object).await.map_err(told)?;
                     let ready = wait_ready(&root, name).await?;
@@ -186,7 +233,10 @@ impl Sim {
                     Ok(())
                 }
                 Action::List => self.list(&root).await,
-                Action::Fail { name, what } => self.change(&root, name, |faults| what.added_to(faults)).await,
+                Action::Fail { name, what } => {
+                    what.check(&root, name).await?;
+                    self.change(&root, name, |faults| what.added_to(faults)).await
+                }
                 Action::Heal { name, what } => self.change(&root, name, |faults| what.taken_from(faults)).await,
             }
         })

@@ -25,6 +25,8 @@ fn a_member_is_broken_in_many_ways_and_repaired() {
     hub.atoll("sim heal member1").ok();
     assert!(hub.atoll("sim fail fleet").fails().contains("not a simulated cluster"));
     assert!(hub.atoll("sim fail member1 --clock-skew soon").fails().contains("no duration"));
+    let refused = hub.atoll("sim fail member1 --zone nowhere").fails();
+    assert!(refused.contains("has no zone \"nowhere\"; it has easta"), "{refused}");
 }
 
 #[test]

@@ -56,6 +56,7 @@ impl Connect for Connector {
         let Some(world) = registry::find(&visit.hub, &visit.instance.name) else {
             return Err(Status::unavailable("the simulated cluster is not running"));
         };
+        world.catch_up(&visit.instance).await;
         match self.stream {
             "log" => logs::serve(world, visit),
             "exec" => exec::serve(world, visit),
