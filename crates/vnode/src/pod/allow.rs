@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::tree::list;
+use crate::tree::{self, list};
 
 /// Capabilities every pod may add: what Pod Security's baseline allows.
 const HARMLESS: [&str; 13] = [
@@ -59,7 +59,21 @@ fn beyond(context: &Value, place: &str, wishes: &mut Vec<(&'static str, String)>
     }
 }
 
-/// What a pod asks for that the policy does not allow, each with its place in the spec.
+/// Where profiles were named before they were fields; servers and kubelets still heed it.
+const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+
+/// What a whole pod asks for that the policy does not allow, each with its place.
+pub(crate) fn refused_pod(pod: &Value, priority: Option<i64>, allow: &[String]) -> Vec<String> {
+    let mut out = refused(&pod["spec"], priority, allow);
+    if !allow.iter().any(|word| word == "Unconfined") {
+        let annotations = tree::annotations(pod).into_iter();
+        let unconfined = annotations.filter(|(key, value)| key.starts_with(APP_ARMOR) && value == "unconfined");
+        out.extend(unconfined.map(|(key, _)| format!("metadata.annotations[{key}] (Unconfined)")));
+    }
+    out
+}
+
+/// What a spec asks for that the policy does not allow, each with its place.
 pub(crate) fn refused(spec: &Value, priority: Option<i64>, allow: &[String]) -> Vec<String> {
     let mut wishes: Vec<(&str, String)> = Vec::new();
     for (word, field) in [("HostNetwork", "hostNetwork"), ("HostPID", "hostPID"), ("HostIPC", "hostIPC")] {
@@ -128,6 +142,9 @@ mod tests {
             assert!(found[0].contains(word), "{found:?}");
             assert!(refused(&spec, priority, &[word.to_owned()]).is_empty(), "{word} allowed");
         }
+        let hidden = json!({"spec": {}, "metadata": {"annotations": {format!("{APP_ARMOR}c"): "unconfined", format!("{APP_ARMOR}d"): "runtime/default"}}});
+        assert_eq!(refused_pod(&hidden, None, &[]), [format!("metadata.annotations[{APP_ARMOR}c] (Unconfined)")]);
+        assert!(refused_pod(&hidden, None, &["Unconfined".to_owned()]).is_empty());
         let ordinary = json!({"containers": [{"securityContext": {"capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}}]});
         assert!(refused(&ordinary, Some(-10_000), &[]).is_empty());
         let confined = json!({"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, "seLinuxOptions": {"type": "container_t"},

@@ -24,7 +24,7 @@ impl Syncer {
         }
         let priority = self.priority(binding).await?;
         let allowed = self.allowed(pod);
-        let refused = allow::refused(&pod["spec"], priority, &allowed);
+        let refused = allow::refused_pod(pod, priority, &allowed);
         if !refused.is_empty() {
             return self.refuse(pod, &refused).await;
         }

@@ -36,11 +36,11 @@ impl Syncer {
             self.keep_below(pod, below, &agreed).await?;
         }
         self.write_above(pod, &wanted).await?;
-        self.keep_spec(pod, below).await?;
         if tree::is_deleting(below) || atoll_lease::is_over(below) {
             return Ok(None);
         }
         let tokens = self.bring_tokens(pod, &self.binding()).await?;
+        self.keep_spec(pod, below).await?;
         Ok([tokens, self.await_place(pod, below).await?].into_iter().flatten().min())
     }
 
@@ -78,11 +78,11 @@ impl Syncer {
             (tree::list(&pod["spec"]["ephemeralContainers"]), tree::list(&below["spec"]["ephemeralContainers"]));
         let missing = |own: &&Value| !there.iter().any(|known| known["name"] == own["name"]);
         let added: Vec<Value> = wanted.iter().filter(missing).cloned().collect();
-        if added.is_empty() || tree::is_deleting(below) {
+        if added.is_empty() {
             return Ok(());
         }
-        let spec = json!({"ephemeralContainers": added});
-        let mut refused = super::allow::refused(&spec, None, &self.allowed(pod));
+        let (mut spec, allowed) = (json!({"ephemeralContainers": added}), self.allowed(pod));
+        let mut refused = super::allow::refused(&spec, None, &allowed);
         if self.worker.withheld.contains(&Feature::Debug) {
             refused.push("containers added later, which the worker cluster does not grant (debug)".to_owned());
         }
@@ -90,7 +90,12 @@ impl Syncer {
             self.complain(pod, "FailedCreatePod", &format!("not allowed: {}", refused.join(", "))).await;
             return Ok(());
         }
-        let all: Vec<Value> = there.iter().cloned().chain(added).collect();
+        if let Err(status) = self.bring_needs(pod, &self.binding(), &allowed).await {
+            self.complain(pod, "FailedCreatePod", &status.message).await;
+            return Err(status);
+        }
+        super::rewrite::added(&mut spec, tree::namespace(pod));
+        let all: Vec<Value> = there.iter().chain(tree::list(&spec["ephemeralContainers"])).cloned().collect();
         self.patch_below(below, "ephemeralcontainers", json!({"spec": {"ephemeralContainers": all}})).await
     }
 

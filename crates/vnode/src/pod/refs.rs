@@ -51,6 +51,10 @@ pub(crate) fn visit(spec: &mut Value, visitor: &mut Visitor<'_>) {
         at(volume.get_mut("secret"), "secretName", Kind::Secret, visitor);
         at(volume.get_mut("persistentVolumeClaim"), "claimName", Kind::Claim, visitor);
         at(volume.pointer_mut("/csi/nodePublishSecretRef"), "name", Kind::Secret, visitor);
+        at(volume.get_mut("azureFile"), "secretName", Kind::Secret, visitor);
+        for kind in ["cephfs", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos"] {
+            at(volume.pointer_mut(&format!("/{kind}/secretRef")), "name", Kind::Secret, visitor);
+        }
         for source in volume.pointer_mut("/projected/sources").and_then(Value::as_array_mut).into_iter().flatten() {
             at(source.get_mut("configMap"), "name", Kind::ConfigMap, visitor);
             at(source.get_mut("secret"), "name", Kind::Secret, visitor);
@@ -86,7 +90,8 @@ mod tests {
             "imagePullSecrets": [{"name": "pull"}],
             "volumes": [
                 {"configMap": {"name": "c3", "optional": true}}, {"secret": {"secretName": "s3"}},
-                {"persistentVolumeClaim": {"claimName": "v1"}},
+                {"persistentVolumeClaim": {"claimName": "v1"}}, {"azureFile": {"secretName": "s5"}},
+                {"iscsi": {"secretRef": {"name": "s6"}}}, {"csi": {"nodePublishSecretRef": {"name": "s7"}}},
                 {"projected": {"sources": [{"configMap": {"name": "c3"}}, {"secret": {"name": "s4"}}]}},
             ],
         });
@@ -107,6 +112,9 @@ mod tests {
                 "Secret s2",
                 "Secret s3",
                 "Secret s4",
+                "Secret s5",
+                "Secret s6",
+                "Secret s7",
                 "Claim v1"
             ]
         );

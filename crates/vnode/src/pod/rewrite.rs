@@ -67,6 +67,13 @@ impl Rewrite<'_> {
     }
 }
 
+/// Rewrites containers that are added to a pod that runs: what they refer to is copied, too, and nothing else of the
+/// worker cluster can be meant.
+pub(crate) fn added(spec: &mut Value, namespace: &str) {
+    visit(spec, &mut |_, name, _| *name = physical(namespace, name));
+    fields(spec);
+}
+
 /// A name as a host name: one label of at most 63 characters.
 pub(crate) fn hostname(name: &str) -> Result<String, String> {
     let cut: String = name.chars().take(63).map(|c| if c == '.' { '-' } else { c }).collect();

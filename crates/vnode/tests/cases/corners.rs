@@ -204,6 +204,35 @@ async fn containers_added_for_debugging_are_added_below_unless_they_ask_too_much
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_container_added_later_reads_no_secret_but_copies_of_its_own() {
+    let (stage, _manager) = leased(json!({})).await;
+    start_pod(&stage, &pod("web", VNODE, "1")).await;
+    let name = below("default", "web");
+    run(&stage.w1, MOUNT, &name, "n1").await;
+    let secret = |namespace: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key", "namespace": namespace}, "data": {"k": "dg=="}});
+    // One of the lessor's in the namespace where leased pods run.
+    stage.w1.create(&secrets(), Some(MOUNT), &secret(MOUNT)).await.unwrap();
+    let curious = json!([{"name": "debug", "image": "busybox", "env": [
+        {"name": "K", "valueFrom": {"secretKeyRef": {"name": "key", "key": "k"}}},
+        {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}]);
+    let change = json!({"spec": {"ephemeralContainers": curious}});
+    patch(&stage.compute, &pods(), Some("default"), "web", "ephemeralcontainers", change).await;
+    stage.pass(60).await;
+    let there = stage.w1.get(&pods(), Some(MOUNT), &name).await.unwrap();
+    assert!(there["spec"]["ephemeralContainers"].is_null(), "there is no such Secret above: {there:#}");
+    stage.compute.create(&secrets(), Some("default"), &secret("default")).await.unwrap();
+    let there = until(&stage.w1, &pods(), Some(MOUNT), &name, |pod| {
+        pod.is_some_and(|pod| !pod["spec"]["ephemeralContainers"].is_null())
+    })
+    .await
+    .unwrap();
+    let env = &there["spec"]["ephemeralContainers"][0]["env"];
+    assert_eq!(env[0]["valueFrom"]["secretKeyRef"]["name"], below("default", "key"));
+    assert_eq!(env[1]["valueFrom"]["fieldRef"]["fieldPath"], "metadata.annotations['kubeocean.io/virtual-pod-name']");
+    until_there(&stage.w1, &secrets(), Some(MOUNT), &below("default", "key")).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_binding_that_never_worked_goes_at_once() {
     let (stage, manager) = Stage::play().await;
     stage.bind("nowhere", json!({})).await;
