@@ -118,6 +118,13 @@ impl Plan<'_> {
         Ok(s)
     }
 
+    /// The uids of all rows.
+    pub fn uids(&self, visible: &[Visible]) -> Result<Statement, Status> {
+        let mut s = Statement::new(self.dialect, "SELECT o.uid FROM objects o WHERE ");
+        self.conditions(&mut s, visible)?;
+        Ok(s)
+    }
+
     /// Numbers of rows by value of a label, a field or the namespace.
     pub fn facet(&self, visible: &[Visible], facet: &Facet, limit: usize) -> Result<Statement, Status> {
         let key = match facet {

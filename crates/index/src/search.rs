@@ -67,7 +67,7 @@ impl Index {
         let visible = self.visible(query, rights).await?;
         let mut page = self.freshness_of(&visible);
         page.remaining = query.remaining.then_some(0);
-        let Some(plan) = self.plan(query, &visible).await? else { return Ok(page) };
+        let Some(plan) = self.plan(query, &visible, rights).await? else { return Ok(page) };
         let limit = query.limit.unwrap_or(usize::MAX - 1);
         // One more than asked for tells whether there is a next page.
         let mut items = if query.sort.is_empty() {
@@ -93,7 +93,7 @@ impl Index {
     pub async fn count(&self, query: &Query, rights: &dyn Rights) -> Result<Vec<(Arc<Shelf>, u64)>, Status> {
         let visible = self.visible(query, rights).await?;
         let whole = Query { token: None, ..query.clone() };
-        let Some(plan) = self.plan(&whole, &visible).await? else { return Ok(Vec::new()) };
+        let Some(plan) = self.plan(&whole, &visible, rights).await? else { return Ok(Vec::new()) };
         let rows = self.store().select(plan.count(&visible, None)?).await?;
         let by_id: HashMap<i64, &Arc<Shelf>> = visible.iter().map(|one| (one.shelf.id, &one.shelf)).collect();
         Ok(rows
@@ -127,7 +127,7 @@ impl Index {
         }
         let visible = self.visible(query, rights).await?;
         let whole = Query { token: None, ..query.clone() };
-        let Some(plan) = self.plan(&whole, &visible).await? else { return Ok(Vec::new()) };
+        let Some(plan) = self.plan(&whole, &visible, rights).await? else { return Ok(Vec::new()) };
         let rows = self.store().select(plan.facet(&visible, facet, limit)?).await?;
         Ok(rows.into_iter().map(|mut row| (row.swap_remove(0).into_text(), row[0].int().unsigned_abs())).collect())
     }
@@ -184,7 +184,12 @@ impl Index {
     }
 
     /// Looks up what the statement needs; `None` when nothing can be found.
-    async fn plan<'a>(&self, query: &'a Query, visible: &[Visible]) -> Result<Option<Plan<'a>>, Status> {
+    async fn plan<'a>(
+        &self,
+        query: &'a Query,
+        visible: &[Visible],
+        rights: &dyn Rights,
+    ) -> Result<Option<Plan<'a>>, Status> {
         let token = match &query.token {
             Some(text) => Some(checked(Token::decode(text, query.fingerprint())?, query)?),
             None => None,
@@ -207,7 +212,7 @@ impl Index {
             });
         }
         let owners = match &query.owner {
-            Some(owner) => Some(self.owners(owner, visible).await?),
+            Some(owner) => Some(self.owners(owner, visible, rights).await?),
             None => None,
         };
         let nothing = owners.as_ref().is_some_and(Vec::is_empty)
@@ -225,21 +230,24 @@ impl Index {
     }
 
     /// The uids that must own what is found.
-    async fn owners(&self, owner: &OwnerOf, visible: &[Visible]) -> Result<Vec<String>, Status> {
+    async fn owners(&self, owner: &OwnerOf, visible: &[Visible], rights: &dyn Rights) -> Result<Vec<String>, Status> {
         let dialect = self.store().dialect();
         let texts =
             |rows: Vec<Vec<Cell>>| rows.into_iter().map(|mut row| row.swap_remove(0).into_text()).collect::<Vec<_>>();
         let mut uids = match (&owner.uid, &owner.name) {
             (Some(uid), _) => vec![uid.clone()],
             (None, Some(name)) => {
-                let sources: Vec<String> = visible.iter().map(|one| one.shelf.key.source.clone()).collect();
-                let wanted =
-                    Query { sources, resources: owner.resource.clone().into_iter().collect(), ..Query::default() };
-                let shelves = self.shelves().list().into_iter().filter(|shelf| wanted.wants(shelf, false));
-                let ids: Vec<i64> = shelves.map(|shelf| shelf.id).collect();
-                let mut statement = Statement::new(dialect, "SELECT o.uid FROM objects o WHERE o.name = ");
-                statement.text(name.clone()).push(" AND ").among_ints("o.shelf", &ids);
-                texts(self.store().select(statement).await?)
+                let mut sources: Vec<String> = visible.iter().map(|one| one.shelf.key.source.clone()).collect();
+                sources.dedup();
+                let (resources, names) = (owner.resource.clone().into_iter().collect(), vec![name.clone()]);
+                let query = Query { sources, resources, names, ..Query::default() };
+                // By name only what the caller may see: what is found would tell of an owner that is hidden.
+                let seen = self.visible(&query, rights).await?;
+                if seen.is_empty() {
+                    return Ok(Vec::new());
+                }
+                let plan = Plan { dialect, query: &query, labels: Vec::new(), owners: None, token: None };
+                texts(self.store().select(plan.uids(&seen)?).await?)
             }
             (None, None) => return Err(Status::bad_request("an owner needs a uid or a name")),
         };

@@ -250,7 +250,7 @@ fn postgresql_finds_the_same() {
     let Some(server) = server::Postgres::start() else { return };
     let choice = Choice::Postgres(server.url());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    drop(runtime.block_on(server::open(&choice)));
+    drop(runtime.block_on(Index::open(&choice)).unwrap());
     let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) });
     let parts = (
         prop::collection::vec(thing(), 0..24),
@@ -338,6 +338,29 @@ async fn owners_are_found_over_generations() {
     assert_eq!(names(by_name.clone()).await, ["web-1"]);
     assert_eq!(names(OwnerOf { generations: 1, ..by_name }).await, ["web-1-x"]);
     assert_eq!(names(OwnerOf { uid: Some("d".into()), generations: 1, ..OwnerOf::default() }).await, ["web-1-x"]);
+}
+
+/// Sees one resource only.
+struct Only(&'static str);
+
+#[async_trait::async_trait]
+impl Rights for Only {
+    async fn may_see(&self, place: Place<'_>) -> Result<bool, Status> {
+        Ok(place.resource == self.0)
+    }
+}
+
+#[tokio::test]
+async fn the_name_of_an_owner_that_is_hidden_finds_nothing() {
+    let index = Index::open(&Choice::Memory).await.unwrap();
+    let object = |kind: &str, name: &str, uid: &str, owner: &str| json!({"kind": kind, "apiVersion": "v1", "metadata": {"name": name, "namespace": "n", "uid": uid, "ownerReferences": [{"uid": owner}]}});
+    index.put("a", "batch", "v1", "jobs", true, vec![object("Job", "hidden", "j", "")]).await.unwrap();
+    index.put("a", "", "v1", "pods", true, vec![object("Pod", "p", "p", "j")]).await.unwrap();
+    let owner = OwnerOf { name: Some("hidden".into()), ..OwnerOf::default() };
+    let query = Query { owner: Some(owner), ..Query::default() };
+    assert_eq!(index.query(&query, &Everything).await.unwrap().items.len(), 1);
+    assert_eq!(index.query(&query, &Only("pods")).await.unwrap().items.len(), 0);
+    assert!(index.count(&query, &Only("pods")).await.unwrap().is_empty());
 }
 
 #[tokio::test]
