@@ -1,5 +1,7 @@
 //! What a copy looks like.
 
+use std::collections::BTreeSet;
+
 use atoll_api::kubeocean_names::{PREFIX, annotation, label, physical};
 use serde_json::{Value, json};
 
@@ -79,11 +81,29 @@ fn claim(thing: &Thing, original: &Value) -> Result<Value, Unfit> {
     Ok(spec)
 }
 
-/// The Secret with which a CSI driver publishes a volume.
-pub(crate) fn publish_secret(volume: &Value) -> Option<Thing> {
-    let reference = &volume["spec"]["csi"]["nodePublishSecretRef"];
-    let text = |field: &str| reference[field].as_str().filter(|text| !text.is_empty());
-    Some(Thing::new(Kind::Secret, text("namespace")?, text("name")?))
+/// Where volumes name the Secrets with which they are mounted: the object, and its fields for name and namespace.
+const SECRETS: [(&str, &str, &str); 11] = [
+    ("/csi/nodePublishSecretRef", "name", "namespace"),
+    ("/csi/nodeStageSecretRef", "name", "namespace"),
+    ("/csi/nodeExpandSecretRef", "name", "namespace"),
+    ("/csi/controllerPublishSecretRef", "name", "namespace"),
+    ("/csi/controllerExpandSecretRef", "name", "namespace"),
+    ("/iscsi/secretRef", "name", "namespace"),
+    ("/flexVolume/secretRef", "name", "namespace"),
+    ("/cephfs/secretRef", "name", "namespace"),
+    ("/rbd/secretRef", "name", "namespace"),
+    ("/scaleIO/secretRef", "name", "namespace"),
+    ("/azureFile", "secretName", "secretNamespace"),
+];
+
+/// The Secrets with which a volume is mounted, each once.
+pub(crate) fn volume_secrets(volume: &Value) -> BTreeSet<Thing> {
+    let named = SECRETS.iter().filter_map(|(place, name, namespace)| {
+        let reference = volume["spec"].pointer(place)?;
+        let text = |field: &str| reference[field].as_str().filter(|text| !text.is_empty());
+        Some(Thing::new(Kind::Secret, text(namespace)?, text(name)?))
+    });
+    named.collect()
 }
 
 fn volume(original: &Value, mount: &str) -> Value {
@@ -92,10 +112,15 @@ fn volume(original: &Value, mount: &str) -> Value {
     for field in ["claimRef", "nodeAffinity", "storageClassName"] {
         spec.as_object_mut().map(|map| map.remove(field));
     }
-    if let Some(secret) = publish_secret(original) {
-        // Into the mount namespace, where we may write Secrets, and not, as the original has
-        // it, into whatever namespace of the worker cluster has the same name.
-        spec["csi"]["nodePublishSecretRef"] = json!({"name": secret.physical(), "namespace": mount});
+    for (place, name, namespace) in SECRETS {
+        if let Some(reference) = spec.pointer_mut(place).filter(|reference| reference[name].is_string()) {
+            // Into the mount namespace, where we may write Secrets, and not, as the original has it, into whatever
+            // namespace of the worker cluster has the same name; one without a namespace means nothing there.
+            let text = |field: &str| reference[field].as_str().unwrap_or_default().to_owned();
+            let below = physical(&text(namespace), &text(name));
+            reference[name] = below.into();
+            reference[namespace] = mount.into();
+        }
     }
     spec
 }

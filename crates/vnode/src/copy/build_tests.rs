@@ -67,3 +67,21 @@ fn a_volume_is_kept_when_its_copy_goes_and_finds_its_secret_in_the_mount_namespa
     );
     assert!(copy["metadata"].get("namespace").is_none());
 }
+
+#[test]
+fn no_volume_names_a_secret_of_the_worker_cluster() {
+    let at = |name: &str, namespace: &str| json!({"name": name, "namespace": namespace});
+    let there = |name: &str, namespace: &str| json!({"name": physical(namespace, name), "namespace": "mount"});
+    let csi = json!({"spec": {"csi": {"driver": "d", "nodeStageSecretRef": at("a", "kube-system"), "controllerExpandSecretRef": at("b", "x")}}});
+    assert_eq!(volume_secrets(&csi).len(), 2);
+    let copy = made(Kind::Volume, csi).unwrap();
+    assert_eq!(copy["spec"]["csi"]["nodeStageSecretRef"], there("a", "kube-system"));
+    assert_eq!(copy["spec"]["csi"]["controllerExpandSecretRef"], there("b", "x"));
+    let copy = made(Kind::Volume, json!({"spec": {"iscsi": {"secretRef": {"name": "a"}}}})).unwrap();
+    assert_eq!(copy["spec"]["iscsi"]["secretRef"], there("a", ""), "of no namespace");
+    let azure = json!({"spec": {"azureFile": {"shareName": "s", "secretName": "a", "secretNamespace": "x"}}});
+    assert_eq!(
+        made(Kind::Volume, azure).unwrap()["spec"]["azureFile"],
+        json!({"shareName": "s", "secretName": physical("x", "a"), "secretNamespace": "mount"})
+    );
+}

@@ -23,7 +23,7 @@ use crate::binding::Binding;
 use crate::pod::{marks, references};
 use crate::syncer::{Syncer, is_ours};
 use crate::tree;
-use build::{copy, is_same, publish_secret, volume_of};
+use build::{copy, is_same, volume_of, volume_secrets};
 
 /// How long an unneeded copy stays: a pod may be replaced by one that needs the same.
 const LINGER: Duration = Duration::from_secs(5);
@@ -68,8 +68,8 @@ impl Syncer {
             {
                 let volume = Thing::new(Kind::Volume, "", &volume);
                 self.users.add(&key, &volume);
-                let secret = self.copies.original(&volume).and_then(|volume| publish_secret(&volume));
-                secret.iter().for_each(|secret| self.users.add(&key, secret));
+                let secrets = self.copies.original(&volume).map(|volume| volume_secrets(&volume));
+                secrets.iter().flatten().for_each(|secret| self.users.add(&key, secret));
             }
         }
     }
@@ -100,7 +100,7 @@ impl Syncer {
                 thing.title()
             )));
         }
-        if let Some(secret) = publish_secret(&volume) {
+        for secret in volume_secrets(&volume) {
             self.users.add(pod, &secret);
             let missing = || Status::bad_request(format!("{} does not exist", secret.title()));
             let mut original = self.original(&secret).await?.ok_or_else(missing)?;
