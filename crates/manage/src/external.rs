@@ -118,11 +118,12 @@ pub async fn config(secret: &Value, key: &str) -> Result<kube::Config, Status> {
     let data = secret["data"][key].as_str().ok_or_else(|| wrong(format!("the Secret has no {key}")))?;
     let bytes = base64::engine::general_purpose::STANDARD.decode(data).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
-    let kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| wrong(error.to_string()))?;
+    // What a parser says of a text may hold parts of it, and credentials must not end up in a status.
+    let kubeconfig = Kubeconfig::from_yaml(&text).map_err(|_| wrong("it is not a kubeconfig".to_owned()))?;
     refuse_programs(&kubeconfig)?;
     refuse_unproven(&kubeconfig)?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    config.map_err(|error| wrong(error.to_string()))
+    config.map_err(|_| wrong("its context, address or certificates are not understood".to_owned()))
 }
 
 /// The way to a server over a proven connection; `ca` is the authority in base64, `user` as in a kubeconfig.
@@ -183,6 +184,23 @@ mod tests {
              users: [{{name: c, user: {{{user}}}}}], contexts: [{{name: c, context: {{cluster: c, user: c}}}}]}}"
         );
         json!({"data": {"kubeconfig": base64::engine::general_purpose::STANDARD.encode(text)}})
+    }
+
+    #[tokio::test]
+    async fn what_is_said_of_a_kubeconfig_holds_nothing_of_it() {
+        let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+        let certificate = "client-certificate-data: canary, client-key-data: canary";
+        for secret in [
+            json!({"data": {"kubeconfig": encode("canary")}}),
+            json!({"data": {"kubeconfig": encode("{clusters: canary, users: [canary]}")}}),
+            json!({"data": {"kubeconfig": encode("{users: [{name: c, user: {token: [canary]}}]}")}}),
+            json!({"data": {"kubeconfig": encode("{current-context: canary}")}}),
+            secret("server: 'https://a', proxy-url: 'canary canary'", "token: t"),
+            secret("server: 'https://a', certificate-authority-data: canary", certificate),
+        ] {
+            let said = config(&secret, "kubeconfig").await.map_or_else(|refusal| refusal.message, |_| String::new());
+            assert!(!said.contains("canary"), "{said}");
+        }
     }
 
     #[tokio::test]

@@ -116,6 +116,11 @@ async fn another_system_decides_about_grants_by_signed_changes_and_is_read_on_st
     assert_eq!(grants(&world).await, ["boss-second"]);
     assert_eq!(post(&world, key, now, &change).await, 409, "sent again");
     assert_eq!(post(&world, key, now, &json!({"sequence": 5, "removed": ["second"]})).await, 409, "overtaken");
+    let half = json!({"sequence": 7, "bindings": [binding("third"), binding("not/a/name")]});
+    assert_eq!(post(&world, key, now, &half).await, 400);
+    let whole = json!({"sequence": 7, "bindings": [binding("third")]});
+    assert_eq!(post(&world, key, now, &whole).await, 200, "what failed may be sent again");
+    assert_eq!(grants(&world).await, ["boss-second", "boss-third"]);
     let ann = user("ann");
     let holds = async || world.rest(&ann, "GET", "/instances/fleet", None).await.0 == 200;
     world.until("the grant holds", holds).await;

@@ -14,7 +14,7 @@ use http_body_util::{BodyExt as _, Full};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
-use support::{World, hub_object, user};
+use support::{World, becomes, hub_object, user};
 
 const PLAN: [(&str, &[&str]); 2] = [("fleet", &["m1"]), ("second", &["m2"])];
 const NAMESPACES: [&str; 3] = ["default", "team-a", "team-b"];
@@ -251,7 +251,10 @@ async fn s16_a_viewer_reads_no_credentials_anywhere() {
         "Instance",
         json!({"metadata": {"name": "far"}, "spec": {"type": "External", "kubeconfigSecretRef": {"namespace": "kube-system", "name": "far"}}}),
     );
-    root.create(&Gvr::new("atoll.io", "v1alpha1", "instances"), None, &external).await.unwrap();
+    let instances = Gvr::new("atoll.io", "v1alpha1", "instances");
+    root.create(&instances, None, &external).await.unwrap();
+    // What is wrong with its kubeconfig is said, without what is in it.
+    becomes(&root, &instances, "far", |seen| seen["status"]["phase"] == "Failed").await;
     let everywhere = hub_object(
         "Grant",
         json!({"metadata": {"name": "g"}, "spec": {"role": "viewer", "subjects": [{"kind": "User", "name": "eve"}], "scope": {"platform": true}}}),

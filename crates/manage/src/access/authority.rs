@@ -69,12 +69,25 @@ pub async fn take(core: &Core, name: &str, signed: &Signed<'_>) -> Result<(), St
     }
     let change: Value =
         serde_json::from_slice(signed.body).map_err(|error| Status::bad_request(format!("body: {error}")))?;
-    mark(&root, &authority, &change).await?;
+    let marked = mark(&root, &authority, &change).await?;
+    let applied = apply(&root, name, &change).await;
+    if applied.is_err() {
+        // Not done: the same change may be posted again, unless a newer one came meanwhile.
+        let before = &authority["metadata"]["annotations"][SEQUENCE];
+        let version = &marked["metadata"]["resourceVersion"];
+        let patch = json!({"metadata": {"resourceVersion": version, "annotations": {SEQUENCE: before}}});
+        let _ = root.patch(&AUTHORITY.gvr(), None, name, "", Patch::Merge, &patch).await;
+    }
+    applied
+}
+
+/// Makes grants as a change says: what is taken away first.
+async fn apply(root: &Endpoint, name: &str, change: &Value) -> Result<(), Status> {
     for id in change["removed"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        remove(&root, name, &grant_name(name, id)?).await?;
+        remove(root, name, &grant_name(name, id)?).await?;
     }
     for binding in change["bindings"].as_array().into_iter().flatten() {
-        put(&root, name, binding).await?;
+        put(root, name, binding).await?;
     }
     Ok(())
 }
@@ -125,7 +138,7 @@ async fn secret(root: &Endpoint, authority: &Value, entry: &str) -> Result<Optio
 }
 
 /// Notes the number of a change; one that is not newer is refused, also when two come at once.
-async fn mark(root: &Endpoint, authority: &Value, change: &Value) -> Result<(), Status> {
+async fn mark(root: &Endpoint, authority: &Value, change: &Value) -> Result<Value, Status> {
     let number = change["sequence"].as_i64().ok_or_else(|| Status::bad_request("sequence: a number is needed"))?;
     let meta = &authority["metadata"];
     let last = meta["annotations"][SEQUENCE].as_str().and_then(|text| text.parse().ok()).unwrap_or(i64::MIN);
@@ -137,8 +150,7 @@ async fn mark(root: &Endpoint, authority: &Value, change: &Value) -> Result<(), 
         ));
     }
     let patch = json!({"metadata": {"resourceVersion": meta["resourceVersion"], "annotations": {SEQUENCE: number.to_string()}}});
-    root.patch(&AUTHORITY.gvr(), None, meta["name"].as_str().unwrap_or_default(), "", Patch::Merge, &patch).await?;
-    Ok(())
+    root.patch(&AUTHORITY.gvr(), None, meta["name"].as_str().unwrap_or_default(), "", Patch::Merge, &patch).await
 }
 
 fn grant_name(authority: &str, id: &str) -> Result<String, Status> {

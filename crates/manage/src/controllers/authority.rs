@@ -1,8 +1,12 @@
 //! Authorities elsewhere are read again on start, and from time to time: a posted change may be lost.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use atoll_runtime::{Change, Informer, Selection};
+use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::authority::read_again;
@@ -11,28 +15,45 @@ use crate::context::Core;
 
 /// How often an authority is read again.
 const PERIOD: Duration = Duration::from_secs(300);
-/// How soon after a failure, or after a new authority.
+/// How soon after a failure.
 const SOON: Duration = Duration::from_secs(5);
 
 /// Reads all authorities until `stop`.
 pub async fn run(core: Arc<Core>, stop: CancellationToken) {
-    let mut read: std::collections::HashMap<String, tokio::time::Instant> = std::collections::HashMap::new();
+    let mut read: HashMap<String, Instant> = HashMap::new();
+    let told = Arc::new(Notify::new());
+    let teller = told.clone();
+    let root = core.own_endpoint("root");
+    let _informer = Informer::start(root.clone(), AUTHORITY.gvr(), Selection::default(), move |change: Change| {
+        if !change.keeps_generation() {
+            teller.notify_one();
+        }
+    });
     loop {
-        let list = core.own_endpoint("root").list(&AUTHORITY.gvr(), None, "").await;
-        for authority in list.map(|list| list.items).unwrap_or_default() {
+        let mut pause = PERIOD;
+        let list = root.list(&AUTHORITY.gvr(), None, "").await.map(|list| list.items).unwrap_or_else(|_| {
+            pause = SOON;
+            Vec::new()
+        });
+        for authority in list {
             let meta = &authority["metadata"];
             let key = format!("{} {}", meta["uid"], meta["generation"]);
-            if read.get(&key).is_some_and(|last| last.elapsed() < PERIOD) {
+            if let Some(last) = read.get(&key).filter(|last| last.elapsed() < PERIOD) {
+                pause = pause.min(PERIOD - last.elapsed());
                 continue;
             }
             match read_again(&core, &authority).await {
-                Ok(()) => drop(read.insert(key, tokio::time::Instant::now())),
-                Err(status) => tracing::warn!(authority = %meta["name"], %status, "grants not read"),
+                Ok(()) => drop(read.insert(key, Instant::now())),
+                Err(status) => {
+                    tracing::warn!(authority = %meta["name"], %status, "grants not read");
+                    pause = SOON;
+                }
             }
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(SOON) => {}
+            () = told.notified() => {}
+            () = tokio::time::sleep(pause) => {}
         }
     }
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use atoll_apiserver::Identity;
 use atoll_meta::{Status, time};
-use atoll_runtime::Patch;
+use atoll_runtime::{Change, Informer, Patch, Selection};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Core;
@@ -19,6 +20,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keeps the states until `stop`.
 pub async fn run(core: Arc<Core>, stop: CancellationToken) {
+    let told = Arc::new(Notify::new());
+    let teller = told.clone();
+    let _informer =
+        Informer::start(core.own_endpoint("root"), INSTANCE.gvr(), Selection::default(), move |change: Change| {
+            // What is only stated of an instance is no reason to ask it.
+            if !change.keeps_generation() && change.item().tree()["spec"]["type"] == "External" {
+                teller.notify_one();
+            }
+        });
     loop {
         let list =
             core.own_endpoint("root").list(&INSTANCE.gvr(), None, "").await.map(|list| list.items).unwrap_or_default();
@@ -29,6 +39,7 @@ pub async fn run(core: Arc<Core>, stop: CancellationToken) {
         futures::future::join_all(asked).await;
         tokio::select! {
             () = stop.cancelled() => return,
+            () = told.notified() => {}
             () = tokio::time::sleep(PERIOD) => {}
         }
     }
