@@ -10,7 +10,7 @@ mod files;
 mod instances;
 mod members;
 mod parts;
-mod progress;
+pub mod progress;
 mod side;
 mod store;
 

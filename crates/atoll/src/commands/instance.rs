@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::access::{Access, block_on, told};
 use super::output::{self, Format};
+use crate::assembly::progress::Progress;
 
 /// Work with instances.
 #[derive(Args)]
@@ -130,6 +131,8 @@ fn show(items: &[Value]) {
 
 /// Follows the object until it is ready; the server is told to give up after half a minute.
 pub async fn wait_ready(root: &atoll_runtime::Endpoint, name: &str) -> anyhow::Result<Value> {
+    let progress = Progress::start();
+    progress.stage(format!("waiting until instance {name} is ready …"));
     let query = format!("fieldSelector=metadata.name%3D{name}");
     let waiting = async {
         let mut stream = root.watch(&gvr(), None, &query, "").await.map_err(told)?;

@@ -11,6 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::access::{Access, Fault, block_on, told};
 use super::output;
+use crate::assembly::progress::Progress;
 
 /// Join a cluster to an instance.
 #[derive(Args)]
@@ -100,6 +101,8 @@ impl Join {
                 zones: self.zones.clone(),
                 labels: Default::default(),
             };
+            let progress = Progress::start();
+            progress.stage(format!("waiting for cluster {} …", self.name));
             atoll_fleet::join(&fleet, &member, &self.name, options).await.map_err(told)?;
             output::line(&format!("cluster/{} joined", self.name));
             Ok(())
@@ -122,6 +125,8 @@ impl Unjoin {
                 let (name, instance) = (&self.name, &self.hub.instance);
                 return Err(Fault::Missing(format!("there is no cluster {name:?} in instance {instance}")).into());
             }
+            let progress = Progress::start();
+            progress.stage(format!("removing what was spread to {} …", self.name));
             atoll_fleet::unjoin(&fleet, member.as_ref(), &self.name, std::time::Duration::from_secs(60))
                 .await
                 .map_err(told)?;
