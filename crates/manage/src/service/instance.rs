@@ -134,12 +134,9 @@ async fn create(ctx: &Ctx, method: &MethodDescriptor, input: &Value) -> Result<V
 
 /// Waits a little until a new instance answers; it may also take longer.
 async fn ready(ctx: &Ctx, name: &str) {
-    for _ in 0..100 {
-        if ctx.core.hub.instance(name).is_some() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let mut roster = ctx.core.hub.roster();
+    let served = async { while ctx.core.hub.instance(name).is_none() && roster.changed().await.is_ok() {} };
+    let _ = tokio::time::timeout(Duration::from_secs(2), served).await;
 }
 
 async fn update(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
