@@ -183,12 +183,19 @@ async fn clusterpedia_paths_answer_like_a_cluster_within_the_callers_rights() {
 
 #[tokio::test]
 async fn an_index_kept_live_equals_one_rebuilt_from_nothing() {
+    for seed in [7, rand::random(), rand::random()] {
+        println!("the walk of seed {seed}");
+        walk(seed).await;
+    }
+}
+
+/// Follows a walk over twelve names: made, changed, deleted, made again.
+async fn walk(seed: u32) {
     let hub = hub().await;
     let live = Index::open(&Choice::Memory).await.unwrap();
     follow(&live, &hub).await;
     let m1 = master(&hub, "m1");
-    // A fixed walk over twelve names: made, changed, deleted, made again.
-    let mut state = 7u32;
+    let mut state = seed;
     for step in 0..400u32 {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let name = format!("c{}", (state >> 16) % 12);
@@ -211,7 +218,7 @@ async fn an_index_kept_live_equals_one_rebuilt_from_nothing() {
         let page = index.query(&Query::of("fleet/m1", "", "configmaps"), &Everything).await.unwrap();
         page.items.into_iter().map(|item| (item.name, item.revision, item.body)).collect::<Vec<_>>()
     };
-    assert_eq!(all(&live).await, all(&rebuilt).await);
+    assert_eq!(all(&live).await, all(&rebuilt).await, "seed {seed}");
     let by_label = async |index: &Index| {
         index
             .facet(&Query::of("fleet/m1", "", "configmaps"), &atoll_index::Facet::Label("app".into()), 99, &Everything)

@@ -112,11 +112,17 @@ pub async fn replace(
     let given = object["metadata"]["resourceVersion"].as_str().is_some_and(|text| !text.is_empty());
     let mut last = Status::internal("not tried");
     for _ in 0..TRIES {
-        let present = endpoint.get(gvr, namespace, name).await?;
-        if !given {
-            object["metadata"]["resourceVersion"] = present["metadata"]["resourceVersion"].clone();
+        match endpoint.get(gvr, namespace, name).await {
+            Ok(present) => {
+                if !given {
+                    object["metadata"]["resourceVersion"] = present["metadata"]["resourceVersion"].clone();
+                }
+                keep_ids(&present, &mut object);
+            }
+            // Who may write but not read says everything themselves.
+            Err(status) if given && status.code == 403 => {}
+            Err(status) => return Err(status),
         }
-        keep_ids(&present, &mut object);
         match endpoint.update(gvr, namespace, name, &object).await {
             Err(status) if status.code == 409 && !given => last = status,
             result => return result,
@@ -186,5 +192,22 @@ async fn gone(ctx: &Ctx, kind: &Kind, instance: &str, namespace: &str, name: &st
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_stay_when_an_object_is_written_without_them() {
+        let present = json!({"metadata": {"labels": {"p.karmada.io/permanent-id": "1", "app": "old"}}});
+        let mut object = json!({"metadata": {"name": "p"}});
+        keep_ids(&present, &mut object);
+        assert_eq!(object, json!({"metadata": {"name": "p", "labels": {"p.karmada.io/permanent-id": "1"}}}));
+        // One that was given is judged by the instance.
+        let mut other = json!({"metadata": {"labels": {"p.karmada.io/permanent-id": "2"}}});
+        keep_ids(&present, &mut other);
+        assert_eq!(other["metadata"]["labels"]["p.karmada.io/permanent-id"], "2");
     }
 }
