@@ -19,7 +19,7 @@ use crate::pace;
 use crate::stray::{Place, Strays};
 use crate::summary::Summary;
 
-/// How long to wait for the first answer of a member.
+/// How long to wait for the first answer of a member, and for each next part of it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A state of a work. Another work of the same name is another one, also in the same generation.
@@ -155,7 +155,13 @@ impl Member {
             });
             entry.clone()
         };
-        if !informer.is_synced() && tokio::time::timeout(PATIENCE, informer.synced()).await.is_err() {
+        let mut known = 0;
+        while !informer.is_synced() && tokio::time::timeout(PATIENCE, informer.synced()).await.is_err() {
+            // A long list is an answer, too.
+            if informer.cache.len() > known {
+                known = informer.cache.len();
+                continue;
+            }
             let why = informer.trouble().map_or_else(|| "no answer".to_owned(), |status| status.message);
             return Err(Status::unavailable(format!("member {}: {why}", self.name)));
         }
