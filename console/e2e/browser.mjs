@@ -38,6 +38,8 @@ export async function openPage(browser, hub, { width = 1440, height = 900, dark 
     page,
     faults,
     go: (path) => page.goto(`${hub.url}/console${path}`),
+    /** Until nothing on the page is still on its way. */
+    settled: () => page.waitForFunction(() => document.querySelector('.content h1') !== null && document.querySelectorAll('.content .bone').length === 0),
     shot: async (name) => {
       await page.screenshot({ path: `${OUT}${name}.png` })
       if (process.env.ATOLL_WRITE_DOCS === '1' && PICTURES.has(name)) copyFileSync(`${OUT}${name}.png`, `${DOCS}${name}.png`)

@@ -72,7 +72,7 @@ it('the same pages speak Chinese', async () => {
   for (const [name, path, text] of [['home', '/', '实例'], ['tree', `${WEB}?tab=tree`, '已按决策'], ['clusters', '/i/fleet/clusters', '接入集群']]) {
     await view.go(path)
     await view.page.locator('.content').getByText(text).first().waitFor()
-    await view.page.waitForFunction(() => document.querySelectorAll('.content .bone').length === 0)
+    await view.settled()
     await view.shot(`${name}-zh`)
   }
   assert.equal(await view.page.locator('html').getAttribute('lang'), 'zh-CN')
@@ -125,7 +125,7 @@ it('a phone can read', async () => {
   const view = await openPage(browser, hub, { width: 390, height: 844 })
   for (const [name, path] of [['home', '/'], ['tree', `${WEB}?tab=tree`], ['clusters', '/i/fleet/clusters']]) {
     await view.go(path)
-    await view.page.waitForTimeout(1200)
+    await view.settled()
     await view.shot(`${name}-phone`)
     const wide = await view.page.evaluate(() => document.documentElement.scrollWidth)
     assert.ok(wide <= 390, `${name} is ${wide} wide`)

@@ -56,7 +56,8 @@ it('a server that lies cannot break in either', async () => {
   })
   for (const path of ['/i/fleet/clusters', '/i/fleet/clusters?view=grid', '/i/fleet/clusters?view=table', '/i/fleet']) {
     await view.go(path)
-    await view.page.waitForTimeout(800)
+    await view.settled()
+    await view.page.locator('.content').getByText('onerror').or(view.page.locator('.square')).first().waitFor()
     assert.equal(await struck(view.page), false, path)
     assert.equal(await view.page.locator('.content img, .content script').count(), 0, path)
   }

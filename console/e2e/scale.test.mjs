@@ -41,7 +41,7 @@ it('five hundred clusters read at a glance', async () => {
   await view.page.getByRole('row').nth(5).waitFor()
   await view.shot('clusters-500-table')
   await view.go('/i/fleet/clusters?view=cards')
-  await view.page.waitForTimeout(800)
+  await view.page.locator('article').nth(20).waitFor()
   await view.shot('clusters-500-cards')
   assert.deepEqual(view.faults, [])
   await view.close()
