@@ -117,7 +117,9 @@ async fn s1_a_member_sees_only_who_the_instance_says_the_caller_is() {
         ("trailer", "impersonate-group"),
         ("accept", "application/json"),
     ];
-    ask(&world, "jane", "/plain?a=1", &smuggled).await;
+    let answer = ask(&world, "jane", "/plain?a=1", &smuggled).await;
+    let (status, body) = (answer.status(), answer.into_body().collect::<Vec<_>>().await);
+    assert_eq!(status, 200, "{body:?}");
     let (_, _, headers) = member.asked("/plain?a=1");
     let said: BTreeMap<_, _> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!((said["impersonate-user"], said["authorization"]), ("jane", "Bearer of-the-impersonator"));
