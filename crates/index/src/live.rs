@@ -18,8 +18,10 @@ use crate::shelf::Shelf;
 /// How often the rights of a quiet watch are looked at when nothing says that they changed: those of an
 /// instance elsewhere change without a word.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
-/// After a change, how long until everybody in the process has taken note of it.
-const TAKE_NOTE: [Duration; 2] = [Duration::from_millis(400), Duration::from_millis(50)];
+/// After a change, how long until most in the process have taken note of it.
+const SOON: Duration = Duration::from_millis(50);
+/// After a change, how long until everybody has.
+const LATER: Duration = Duration::from_millis(400);
 
 /// A change that is in the store.
 #[derive(Clone, Debug)]
@@ -71,8 +73,9 @@ impl Live {
             let soonest = self.looks.last().copied().unwrap_or_else(|| Instant::now() + LOOK_AGAIN);
             let event = tokio::select! {
                 () = told(&mut self.changes) => {
+                    // However often it is told: a look that is due stays due.
                     let now = Instant::now();
-                    self.looks = TAKE_NOTE.iter().map(|pause| now + *pause).collect();
+                    self.looks = vec![now + LATER, soonest.min(now + SOON)];
                     continue;
                 }
                 () = tokio::time::sleep_until(soonest) => {
@@ -99,24 +102,30 @@ impl Live {
         let key = (shelf.id, row.namespace.clone(), row.name.clone());
         let wanted = !gone
             && self.query.wants(shelf, self.index.shelves().is_hidden(&shelf.key.source))
-            && self.query.matches(row)?
-            && self.may_see(shelf, &row.namespace).await?;
-        Ok(if wanted {
+            && self.query.matches(row)?;
+        let shown = self.shown.contains(&key);
+        if !wanted && !shown {
+            return Ok(None);
+        }
+        // What is told holds the new state, also of what is no longer wanted: the right to it comes first.
+        if !self.may_see(shelf, &row.namespace).await? {
+            return if shown { Err(lost()) } else { Ok(None) };
+        }
+        Ok(Some(if wanted {
             self.allowed.insert((shelf.id, row.namespace.clone()), shelf.clone());
             self.shown.insert(key);
-            Some(event)
-        } else if self.shown.remove(&key) {
-            Some(LiveEvent::Removed(shelf.clone(), row.clone()))
+            event
         } else {
-            None
-        })
+            self.shown.remove(&key);
+            LiveEvent::Removed(shelf.clone(), row.clone())
+        }))
     }
 
     /// Ends the watch of a caller who lost a right: nothing more is told, quiet or not.
     async fn still_allowed(&self) -> Result<(), Status> {
         for ((_, namespace), shelf) in &self.allowed {
             if !self.may_see(shelf, namespace).await? {
-                return Err(Status::new(403, Reason::Forbidden, "rights have changed; begin the watch anew"));
+                return Err(lost());
             }
         }
         Ok(())
@@ -137,6 +146,10 @@ impl Live {
         }
         Ok(shelf.namespaced && self.rights.may_see(Place { namespace: Some(namespace), ..whole }).await?)
     }
+}
+
+fn lost() -> Status {
+    Status::new(403, Reason::Forbidden, "rights have changed; begin the watch anew")
 }
 
 /// Waits for the next word of a change; for ever when nobody tells.

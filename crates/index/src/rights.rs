@@ -35,7 +35,8 @@ impl Place<'_> {
 /// each namespace that has objects; never for each object.
 #[async_trait::async_trait]
 pub trait Rights: Send + Sync {
-    /// Whether all objects of the place may be seen.
+    /// Whether all objects of the place may be seen. 503 means that it cannot be known now: a search leaves the
+    /// place out, a watch ends.
     async fn may_see(&self, place: Place<'_>) -> Result<bool, Status>;
 
     /// Tells when answers may have become others; without it a watch only looks again from time to time.

@@ -139,7 +139,7 @@ impl Index {
             if !query.wants(&shelf, self.shelves().is_hidden(&shelf.key.source)) {
                 continue;
             }
-            if rights.may_see(place(&shelf, None)).await? {
+            if sees(rights, place(&shelf, None)).await? {
                 visible.push(Visible { shelf, namespaces: None });
                 continue;
             }
@@ -148,7 +148,7 @@ impl Index {
             }
             let mut allowed = Vec::new();
             for namespace in self.namespaces_of(&shelf, query).await? {
-                if rights.may_see(place(&shelf, Some(&namespace))).await? {
+                if sees(rights, place(&shelf, Some(&namespace))).await? {
                     allowed.push(namespace);
                 }
             }
@@ -302,6 +302,14 @@ impl Index {
         let by_id: HashMap<i64, &Arc<Shelf>> = visible.iter().map(|one| (one.shelf.id, &one.shelf)).collect();
         let rows = self.store().select(statement).await?;
         Ok(rows.into_iter().filter_map(|row| item(row, &by_id)).collect())
+    }
+}
+
+/// Whether a place may be seen; one whose rights cannot be known now shows nothing, and others are shown nevertheless.
+async fn sees(rights: &dyn Rights, place: Place<'_>) -> Result<bool, Status> {
+    match rights.may_see(place).await {
+        Err(status) if status.code == 503 => Ok(false),
+        answer => answer,
     }
 }
 

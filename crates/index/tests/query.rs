@@ -467,3 +467,87 @@ async fn a_quiet_watch_ends_when_its_rights_do() {
         tokio::time::resume();
     }
 }
+
+#[tokio::test]
+async fn a_storm_of_changes_does_not_put_off_the_look_at_rights() {
+    let index = Index::open(&Choice::Memory).await.unwrap();
+    index.put("a", "", "v1", "pods", true, labelled("p", 1)).await.unwrap();
+    let rights = std::sync::Arc::new(Revocable { revoked: tokio::sync::watch::Sender::new(0), tells: true });
+    let (_, mut live) = index.watch(Query::default(), rights.clone()).await.unwrap();
+    tokio::time::pause();
+    let begin = tokio::time::Instant::now();
+    let storm = async {
+        loop {
+            rights.revoked.send_modify(|epoch| *epoch += 1);
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    let ended = tokio::select! {
+        () = storm => unreachable!("it never ends"),
+        ended = tokio::time::timeout(std::time::Duration::from_secs(60), live.next()) => ended,
+    };
+    assert_eq!(ended.expect("it is looked at").unwrap_err().code, 403);
+    assert!(begin.elapsed() <= std::time::Duration::from_secs(1), "{:?}", begin.elapsed());
+}
+
+fn labelled(name: &str, revision: u32) -> Vec<Value> {
+    vec![
+        json!({"kind": "Pod", "metadata": {"name": name, "namespace": "n", "resourceVersion": revision.to_string(), "labels": {"app": "x"}}}),
+    ]
+}
+
+#[tokio::test]
+async fn nothing_of_a_change_is_told_once_the_right_to_it_is_gone() {
+    for change in ["changed", "gone", "no longer wanted", "never shown"] {
+        let index = Index::open(&Choice::Memory).await.unwrap();
+        index.put("a", "", "v1", "pods", true, labelled("p", 1)).await.unwrap();
+        let rights = std::sync::Arc::new(Revocable { revoked: tokio::sync::watch::Sender::new(0), tells: false });
+        let query = Query { labels: LabelSelector::parse("app=x").unwrap(), ..Query::default() };
+        let (page, mut live) = index.watch(query, rights.clone()).await.unwrap();
+        assert_eq!(page.items.len(), 1);
+        rights.revoked.send_replace(1);
+        let shelf = index.shelf("a", "", "pods").unwrap();
+        match change {
+            "changed" => index.put("a", "", "v1", "pods", true, labelled("p", 2)).await.unwrap(),
+            "gone" => index.remove(&shelf, "n", "p").await,
+            "no longer wanted" => {
+                let mut other = labelled("p", 2);
+                other[0]["metadata"]["labels"]["app"] = "y".into();
+                index.put("a", "", "v1", "pods", true, other).await.unwrap();
+            }
+            // What the caller never saw is passed over; the next change of what they did see ends the watch.
+            _ => {
+                index.put("a", "", "v1", "pods", true, labelled("q", 2)).await.unwrap();
+                index.remove(&shelf, "n", "p").await;
+            }
+        }
+        assert_eq!(live.next().await.unwrap_err().code, 403, "{change}");
+    }
+}
+
+/// Cannot say anything of one source once told so.
+struct Silent(&'static str, std::sync::atomic::AtomicBool);
+
+#[async_trait::async_trait]
+impl Rights for Silent {
+    async fn may_see(&self, place: Place<'_>) -> Result<bool, Status> {
+        let silent = place.source == self.0 && self.1.load(std::sync::atomic::Ordering::SeqCst);
+        if silent { Err(Status::unavailable("silent")) } else { Ok(true) }
+    }
+}
+
+#[tokio::test]
+async fn a_source_whose_rights_cannot_be_known_is_left_out_of_a_search_and_ends_a_watch() {
+    let index = Index::open(&Choice::Memory).await.unwrap();
+    for source in ["a", "b"] {
+        index.put(source, "", "v1", "pods", true, labelled("p", 1)).await.unwrap();
+    }
+    let rights = std::sync::Arc::new(Silent("b", false.into()));
+    let (page, mut live) = index.watch(Query::default(), rights.clone()).await.unwrap();
+    assert_eq!(page.items.len(), 2);
+    rights.1.store(true, std::sync::atomic::Ordering::SeqCst);
+    let page = index.query(&Query::default(), &*rights).await.unwrap();
+    assert_eq!(page.items.iter().map(|item| &*item.shelf.key.source).collect::<Vec<_>>(), ["a"]);
+    index.put("b", "", "v1", "pods", true, labelled("p", 2)).await.unwrap();
+    assert_eq!(live.next().await.unwrap_err().code, 503, "not told as gone");
+}
