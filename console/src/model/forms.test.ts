@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
-import { blank, FORMS, objectOf, type ObjectForm, wrong } from './forms'
+import { blank, formOf, objectOf, type ObjectForm, wrong } from './forms'
 
-const of = (kind: string) => FORMS[kind] as ObjectForm
+const GROUPS = ['', 'apps', 'batch', 'policy.karmada.io', 'atoll.io']
+const of = (kind: string) => GROUPS.map((group) => formOf(group, kind)).find(Boolean) as ObjectForm
 const filled = (kind: string, text: Record<string, string>, pairs = [{ name: 'MODE', value: 'a' }]) => ({ text: { ...blank(of(kind)).text, ...text }, pairs: of(kind).pairs ? pairs : [] })
 const made = (kind: string, text: Record<string, string>) => objectOf(of(kind), filled(kind, text), 'v1', kind, 'default')
 const WEB = { name: 'web', image: 'nginx:1.29', port: '80' }
@@ -30,4 +31,11 @@ it('writes what workloads need besides', () => {
   expect(made('PersistentVolumeClaim', { name: 'a' }).spec).toEqual({ accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '10Gi' } } })
   expect(made('FederatedResourceQuota', { name: 'a', cpu: '10' }).spec).toEqual({ overall: { 'requests.cpu': '10' } })
   expect(made('Workspace', { name: 'a', instances: 'fleet, compute' }).spec).toEqual({ instances: ['fleet', 'compute'] })
+})
+
+it('has no form for a kind of the same name in another group', () => {
+  expect(formOf('', 'Service')).toBeDefined()
+  expect(formOf('serving.knative.dev', 'Service')).toBeUndefined()
+  expect(formOf('batch', 'Job')).toBeDefined()
+  expect(formOf('batch.volcano.sh', 'Job')).toBeUndefined()
 })

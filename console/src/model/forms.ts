@@ -62,13 +62,13 @@ const amounts: FormField[] = [
   { key: 'pods', label: 'pods', placeholder: '500', fits: COUNT },
 ]
 
-/** Kinds that have a form. */
-export const FORMS: Record<string, ObjectForm> = {
-  Deployment: { fields: [name, image, replicas, ...rest], pairs: env, write: (filled) => workload(filled, { replicas: Number(filled.text.replicas) }) },
-  StatefulSet: { fields: [name, image, replicas, ...rest], pairs: env, write: (filled) => workload(filled, { replicas: Number(filled.text.replicas), serviceName: filled.text.name }) },
-  DaemonSet: { fields: [name, image, ...rest], pairs: env, write: (filled) => workload(filled, {}) },
-  Job: { fields: [name, image, { ...replicas, label: 'workload.completions', first: '1' }, ...rest], pairs: env, write: (filled) => ({ labels: labelsOf(filled), spec: job(filled) }) },
-  CronJob: {
+// Other groups have kinds of the same names, and their own ways to write them.
+const FORMS: Record<string, ObjectForm> = {
+  'Deployment.apps': { fields: [name, image, replicas, ...rest], pairs: env, write: (filled) => workload(filled, { replicas: Number(filled.text.replicas) }) },
+  'StatefulSet.apps': { fields: [name, image, replicas, ...rest], pairs: env, write: (filled) => workload(filled, { replicas: Number(filled.text.replicas), serviceName: filled.text.name }) },
+  'DaemonSet.apps': { fields: [name, image, ...rest], pairs: env, write: (filled) => workload(filled, {}) },
+  'Job.batch': { fields: [name, image, { ...replicas, label: 'workload.completions', first: '1' }, ...rest], pairs: env, write: (filled) => ({ labels: labelsOf(filled), spec: job(filled) }) },
+  'CronJob.batch': {
     fields: [name, image, { key: 'schedule', label: 'form.schedule', hint: 'form.schedule.hint', first: '0 3 * * *', needed: true, fits: /^(@\w+|\S+( +\S+){4})$/ }, ...rest],
     pairs: env,
     write: (filled) => ({ labels: labelsOf(filled), spec: { schedule: filled.text.schedule, jobTemplate: { spec: job(filled) } } }),
@@ -96,11 +96,16 @@ export const FORMS: Record<string, ObjectForm> = {
     write: ({ text }) => ({ spec: { accessModes: [text.mode], ...(text.class && { storageClassName: text.class }), resources: { requests: { storage: text.size } } } }),
   },
   ResourceQuota: { fields: [name, ...amounts], write: ({ text }) => ({ spec: { hard: present({ 'requests.cpu': text.cpu, 'requests.memory': text.memory, pods: text.pods }) } }) },
-  FederatedResourceQuota: { fields: [name, ...amounts], write: ({ text }) => ({ spec: { overall: present({ 'requests.cpu': text.cpu, 'requests.memory': text.memory, pods: text.pods }) } }) },
-  Workspace: {
+  'FederatedResourceQuota.policy.karmada.io': { fields: [name, ...amounts], write: ({ text }) => ({ spec: { overall: present({ 'requests.cpu': text.cpu, 'requests.memory': text.memory, pods: text.pods }) } }) },
+  'Workspace.atoll.io': {
     fields: [name, { key: 'alias', label: 'home.create.alias' }, { key: 'instances', label: 'form.instances', hint: 'form.instances.hint', wide: true, fits: /^[-a-z0-9]+([ ,]+[-a-z0-9]+)*$/ }],
     write: ({ text }) => ({ spec: { ...(text.alias && { alias: text.alias }), instances: (text.instances ?? '').split(/[ ,]+/).filter(Boolean) } }),
   },
+}
+
+/** The form of a kind, if it has one. */
+export function formOf(group: string, kind: string): ObjectForm | undefined {
+  return FORMS[group ? `${kind}.${group}` : kind]
 }
 
 /** A form as it is before anything is filled in. */

@@ -17,11 +17,12 @@ const WORKLOAD = (kind: string) => `  ${kind === 'DaemonSet' ? '' : 'replicas: 3
               memory: 128Mi
 `
 
+// Other groups have kinds of the same names.
 const SPECS: Record<string, string> = {
-  Deployment: `spec:\n${WORKLOAD('Deployment')}`,
-  StatefulSet: `spec:\n  serviceName: example\n${WORKLOAD('StatefulSet')}`,
-  DaemonSet: `spec:\n${WORKLOAD('DaemonSet')}`,
-  Job: `spec:
+  'apps/v1 Deployment': `spec:\n${WORKLOAD('Deployment')}`,
+  'apps/v1 StatefulSet': `spec:\n  serviceName: example\n${WORKLOAD('StatefulSet')}`,
+  'apps/v1 DaemonSet': `spec:\n${WORKLOAD('DaemonSet')}`,
+  'batch/v1 Job': `spec:
   completions: 1
   template:
     spec:
@@ -31,17 +32,17 @@ const SPECS: Record<string, string> = {
           image: busybox:1.37
           command: ["sh", "-c", "echo done"]
 `,
-  Service: `spec:
+  'v1 Service': `spec:
   selector:
     app: example
   ports:
     - port: 80
       targetPort: 8080
 `,
-  ConfigMap: 'data:\n  key: value\n',
-  Secret: 'type: Opaque\nstringData:\n  key: value\n',
-  Namespace: '',
-  PropagationPolicy: `spec:
+  'v1 ConfigMap': 'data:\n  key: value\n',
+  'v1 Secret': 'type: Opaque\nstringData:\n  key: value\n',
+  'v1 Namespace': '',
+  'policy.karmada.io/v1alpha1 PropagationPolicy': `spec:
   resourceSelectors:
     - apiVersion: apps/v1
       kind: Deployment
@@ -57,5 +58,5 @@ const SPECS: Record<string, string> = {
 
 export function starter(apiVersion: string, kind: string, namespace?: string): string {
   const where = namespace ? `  namespace: ${namespace}\n` : ''
-  return `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata:\n  name: example\n${where}${SPECS[kind] ?? 'spec: {}\n'}`
+  return `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata:\n  name: example\n${where}${SPECS[`${apiVersion} ${kind}`] ?? 'spec: {}\n'}`
 }

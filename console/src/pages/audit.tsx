@@ -6,6 +6,7 @@ import { Link } from 'wouter'
 import { ApiError, lines, open } from '../api/http'
 import { withQuery } from '../api/paths'
 import { t } from '../i18n'
+import { type Journal, LIVE, withNew, withOlder } from '../model/journal'
 import { instanceLink } from '../model/links'
 import { useHere } from '../place'
 import { Age, AsOf, Button, Empty, Failure, Filter, Pill, Segments } from '../ui/parts'
@@ -100,18 +101,15 @@ function Outcome({ line }: { line: AuditLine }) {
   )
 }
 
-interface Read {
-  lines: Numbered[]
+interface Read extends Journal<Numbered> {
   at: number
   live: boolean
-  /** Whether the oldest line of the journal is here. */
-  ended: boolean
   error?: ApiError
 }
 
 /** The lines, newest first: new ones keep coming, older ones come when asked for. */
 function useAudit() {
-  const [read, setRead] = useState<Read>({ lines: [], at: 0, live: false, ended: false })
+  const [read, setRead] = useState<Read>({ lines: [], ended: false, room: LIVE, at: 0, live: false })
   const [busy, setBusy] = useState(false)
   const asking = useRef(false)
   const fail = useCallback((error: unknown) => setRead((before) => ({ ...before, live: false, error: error instanceof ApiError ? error : new ApiError(0, '', String(error)) })), [])
@@ -121,10 +119,11 @@ function useAudit() {
     let frame = 0
     // Many lines come at once at the beginning: they are shown together.
     const show = () => {
+      cancelAnimationFrame(frame)
       frame = 0
       const fresh = waiting.reverse()
       waiting = []
-      setRead((before) => ({ ...before, lines: [...fresh, ...before.lines], at: Date.now(), live: true }))
+      setRead((before) => ({ ...before, ...withNew(before, fresh), at: Date.now(), live: true }))
     }
     const follow = async () => {
       try {
@@ -132,7 +131,9 @@ function useAudit() {
         frame ||= requestAnimationFrame(show)
         for await (const line of lines(response)) {
           if (line) waiting.push(numbered(line))
-          frame ||= requestAnimationFrame(show)
+          // A hidden page gets no frames.
+          if (waiting.length >= LIVE) show()
+          else frame ||= requestAnimationFrame(show)
         }
         setRead((before) => ({ ...before, live: false }))
       } catch (error) {
@@ -152,7 +153,7 @@ function useAudit() {
     setBusy(true)
     try {
       const page = (await (await open(withQuery(AUDIT, { before }))).text()).split('\n').filter(Boolean).map(numbered).reverse()
-      setRead((now) => ({ ...now, lines: [...now.lines, ...page], ended: page.length === 0 }))
+      setRead((now) => ({ ...now, ...withOlder(now, before, page) }))
     } catch (error) {
       fail(error)
     } finally {

@@ -9,7 +9,7 @@ import { kindsOf } from '../api/discovery'
 import { apiVersion, path, type Place, type Resource, splitApiVersion } from '../api/paths'
 import type { KObject } from '../api/types'
 import { t } from '../i18n'
-import { blank, type Filled, FORMS, objectOf, wrong } from '../model/forms'
+import { blank, type Filled, formOf, objectOf, wrong } from '../model/forms'
 import { objectLink } from '../model/links'
 import { starter } from '../model/starter'
 import { Dialog } from '../ui/dialog'
@@ -45,7 +45,7 @@ export function CreateButton({ place, resource, kind, namespace }: { place: Plac
 
 export function CreateDialog({ place, resource, kind, namespaced, namespace, onClose }: Props) {
   const [text, setText] = useState(() => starter(apiVersion(resource), kind, namespaced ? namespace : undefined))
-  const form = FORMS[kind]
+  const form = formOf(resource.group, kind)
   const [view, setView] = useState<'form' | 'yaml'>(form ? 'form' : 'yaml')
   const [filled, setFilled] = useState<Filled | null>(null)
   const [error, setError] = useState<ApiError | null>(null)

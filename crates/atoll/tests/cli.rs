@@ -126,6 +126,7 @@ fn commands_work_with_a_running_hub() {
     codes(&hub);
     plugin(&hub);
     in_a_pod(&hub);
+    silence(&hub);
 }
 
 /// `config` lists, chooses and hides.
@@ -163,6 +164,8 @@ fn figures(hub: &Hub) {
     }
     assert!(hub.text(&["top", "pods", "-A"]).starts_with("CLUSTER"));
     assert_eq!(hub.text(&["get", "nodes", "-o", "name", "--clusters", "member1"]), "member1/node/member1-node-1\n");
+    let twice = hub.text(&["get", "nodes", "-o", "name", "--clusters", "member2,member1,member2"]);
+    assert_eq!(twice, "member2/node/member2-node-1\nmember1/node/member1-node-1\n");
     assert_eq!(hub.text(&["instance", "get", "fleet", "-o", "name"]), "instance/fleet\n");
     assert!(hub.text(&["account", "list"]).starts_with("NAME"));
     assert!(hub.text(&["top", "nodes", "-o", "yaml"]).contains("cpuMillis:"));
@@ -189,7 +192,12 @@ fn codes(hub: &Hub) {
     assert_eq!(code(&["get", "node/none"]), Some(3));
     assert_eq!(code(&["get", "nodes", "--clusters", "none"]), Some(3));
     assert_eq!(code(&["get", "nodes", "--context", "none"]), Some(3));
+    assert_eq!(code(&["instance", "kubeconfig", "fleet", "--context", "none"]), Some(3));
+    assert_eq!(code(&["config", "use", "none"]), Some(3));
     assert_eq!(code(&["why", "deployment/none"]), Some(3));
+    assert_eq!(code(&["why", "nonsense/none"]), Some(3));
+    assert_eq!(code(&["sim", "fail", "member1", "--node", "none"]), Some(3));
+    assert_eq!(code(&["sim", "fail", "member1", "--zone", "none"]), Some(3));
     assert_eq!(code(&["why", "none"]), Some(2));
     assert_eq!(code(&["unjoin", "none"]), Some(3));
     assert_eq!(code(&["join", "none"]), Some(2));
@@ -222,6 +230,24 @@ fn in_a_pod(hub: &Hub) {
     for line in hub.text(&["logs", &pod, "-n", &namespace, "--tail", "3"]).lines() {
         assert!(line.contains(&pod), "{line}");
     }
+}
+
+/// A pod may be in a member that does not answer: that it is not there is not said.
+fn silence(hub: &Hub) {
+    hub.text(&["sim", "fail", "member1"]);
+    let since = Instant::now();
+    for command in [["logs", "nobody"].as_slice(), &["exec", "nobody", "--", "true"]] {
+        loop {
+            let ran = hub.run(command);
+            if ran.status.code() == Some(5) {
+                assert!(String::from_utf8_lossy(&ran.stderr).contains("some members did not answer"), "{ran:?}");
+                break;
+            }
+            // Faults begin soon after they are written down.
+            assert!(since.elapsed() < PATIENCE, "{ran:?}");
+        }
+    }
+    hub.text(&["sim", "heal", "member1"]);
 }
 
 #[test]

@@ -52,9 +52,10 @@ impl Access {
     pub fn kubeconfig_for(&self, instance: &str) -> anyhow::Result<String> {
         let mut config = self.read()?;
         let wanted = self.context.clone().unwrap_or_else(|| "root".to_owned());
+        self.known(&config, &wanted)?;
         let context = config.contexts.iter().find(|context| context.name == wanted).cloned();
         let context =
-            context.and_then(|named| named.context).with_context(|| format!("there is no context {wanted:?}"))?;
+            context.and_then(|named| named.context).with_context(|| format!("the context {wanted:?} is empty"))?;
         config.clusters.retain(|cluster| cluster.name == context.cluster);
         config.auth_infos.retain(|user| Some(&user.name) == context.user.as_ref());
         for cluster in config.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {

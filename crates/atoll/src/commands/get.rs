@@ -1,5 +1,7 @@
 //! `atoll get`: objects of all members at once.
 
+use std::collections::BTreeSet;
+
 use atoll_meta::Gvr;
 use atoll_runtime::Endpoint;
 use clap::Args;
@@ -160,7 +162,7 @@ impl Get {
     }
 }
 
-/// Names of the members of an instance, or of some of them.
+/// Names of the members of an instance, or of some of them, each once.
 pub async fn members(fleet: &Endpoint, only: &[String]) -> anyhow::Result<Vec<String>> {
     let clusters = fleet.list(&Gvr::new("cluster.karmada.io", "v1alpha1", "clusters"), None, "").await.map_err(told)?;
     let names = clusters.items.iter().filter_map(|item| item["metadata"]["name"].as_str());
@@ -173,7 +175,10 @@ pub async fn members(fleet: &Endpoint, only: &[String]) -> anyhow::Result<Vec<St
             let names = names.join(", ");
             Err(Fault::Missing(format!("there is no member {unknown:?}; the instance has: {names}")).into())
         }
-        None => Ok(only.to_vec()),
+        None => {
+            let mut seen = BTreeSet::new();
+            Ok(only.iter().filter(|name| seen.insert(*name)).cloned().collect())
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pods of one workload in many members, and the way to each.
 
-use atoll_meta::{Gvr, selector::LabelSelector};
+use atoll_meta::{Gvr, Status, selector::LabelSelector};
 use atoll_runtime::Endpoint;
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ pub async fn of(fleet: &Endpoint, target: &str, namespace: &str, only: &[String]
         let path = format!("{}{list}{query}", member_path(&member));
         async move { (fleet.get_path(&path).await, member) }
     };
-    let mut found = Vec::new();
+    let (mut found, mut failed) = (Vec::new(), None);
     for (answer, member) in futures::future::join_all(names.into_iter().map(ask)).await {
         match answer {
             Ok(list) => found.extend(
@@ -46,13 +46,22 @@ pub async fn of(fleet: &Endpoint, target: &str, namespace: &str, only: &[String]
                     .flatten()
                     .map(|pod| Found { member: member.clone(), pod: pod.clone() }),
             ),
-            Err(status) => eprintln!("{member}: {status}"),
+            Err(status) => {
+                eprintln!("{member}: {status}");
+                failed = Some(status);
+            }
         }
     }
-    if found.is_empty() {
-        return Err(Fault::Missing(format!("no pods of {target} in namespace {namespace}")).into());
+    match failed {
+        _ if !found.is_empty() => Ok(found),
+        // They may be in a member that does not answer, or does not let look.
+        Some(status) => {
+            let message =
+                format!("found no pods of {target} in namespace {namespace}, and some members did not answer");
+            Err(told(Status { message, ..status }))
+        }
+        None => Err(Fault::Missing(format!("no pods of {target} in namespace {namespace}")).into()),
     }
-    Ok(found)
 }
 
 /// The selector of the workload, or the name of the pod.

@@ -9,7 +9,7 @@ use atoll_sim::Fault;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::access::{Access, block_on, told};
+use super::access::{self, Access, block_on, told};
 use super::instance::wait_ready;
 use super::output::{self, Format};
 use crate::assembly::{EVENTS, FAULTS, NODES};
@@ -155,7 +155,8 @@ impl What {
         for (what, wanted, known) in [("node", &self.node, names), ("zone", &self.zone, zones)] {
             if let Some(other) = wanted.iter().find(|one| !known.contains(one.as_str())) {
                 let known: Vec<&str> = known.into_iter().collect();
-                anyhow::bail!("{name} has no {what} {other:?}; it has {}", known.join(", "));
+                let text = format!("{name} has no {what} {other:?}; it has {}", known.join(", "));
+                return Err(access::Fault::Missing(text).into());
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use atoll_api::policy::PropagationSpec;
 use atoll_api::words::condition as types;
 use atoll_api::work::Work;
 use atoll_interpreter::Interpreter;
-use atoll_meta::{Gvk, Gvr, Head, Status};
+use atoll_meta::{Gvk, Gvr, Head, Reason, Status};
 use atoll_runtime::{Endpoint, Item};
 use serde_json::Value;
 
@@ -30,8 +30,8 @@ const PODS: usize = 5;
 /// `kind` may be a kind or a plural in any case. Members are asked through the instance.
 pub async fn trace(instance: &Endpoint, kind: &str, namespace: &str, name: &str) -> Result<Trace, Status> {
     let found = discover(instance).await?;
-    let (gvk, info) =
-        found.named(kind).ok_or_else(|| Status::bad_request(format!("the instance does not serve {kind}")))?;
+    let unknown = || Status::new(404, Reason::NotFound, format!("the instance does not serve {kind}"));
+    let (gvk, info) = found.named(kind).ok_or_else(unknown)?;
     let namespace = if info.namespaced { namespace } else { "" };
     let place = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
     let mut trace = Trace { subject: format!("{} {place}{name}", gvk.kind), ..Trace::default() };
