@@ -85,6 +85,11 @@ impl Binding {
             .any(|key| self.label(key).is_some())
     }
 
+    /// Whether it is for this template, not for a former one of its name.
+    pub fn is_of(&self, template: &Value) -> bool {
+        self.spec.resource.uid == template["metadata"]["uid"]
+    }
+
     /// Whether a policy holds it.
     pub fn is_claimed(&self) -> bool {
         [label::POLICY_ID, label::CLUSTER_POLICY_ID].iter().any(|key| self.label(key).is_some())

@@ -44,8 +44,12 @@ pub async fn detect(core: Arc<Core>, key: TemplateKey) -> Again {
         Some(policy) => bind(&core, &watched, &key, tree, &policy, touched).await,
         None => release(&core, &watched, &key, &tree, claimed.as_ref()).await,
     };
-    if result.is_err() && touched {
+    if touched && !matches!(result, Ok(None)) {
         core.templates.put_touch(&key);
+    }
+    if result.is_err() {
+        // What it has become must not wait until the failure is over.
+        core.look_at(key.binding());
     }
     result
 }
@@ -73,14 +77,15 @@ async fn gone(core: &Core, watched: &Watched, key: &TemplateKey) -> Again {
 /// No policy wants the template: claims go, from the binding first. The binding and its works stay.
 async fn release(core: &Core, watched: &Watched, key: &TemplateKey, tree: &Value, claimed: Option<&Claim>) -> Again {
     let labels = &tree["metadata"]["labels"];
-    if claimed.is_none() && labels.get(label::POLICY_ID).is_none() && labels.get(label::CLUSTER_POLICY_ID).is_none() {
+    let marked = labels.get(label::POLICY_ID).is_some() || labels.get(label::CLUSTER_POLICY_ID).is_some();
+    let binding = core.binding(&key.binding()).filter(|binding| binding.is_of(tree));
+    // The claim of the template may have failed when that of its binding was written.
+    if claimed.is_none() && !marked && !binding.as_ref().is_some_and(Binding::is_claimed) {
         // It may go along with others, or have had a policy once: its copies still follow it.
         core.look_at(key.binding());
         return Ok(None);
     }
-    if let Some(before) =
-        core.binding(&key.binding()).filter(|binding| binding.spec.resource.uid == tree["metadata"]["uid"])
-    {
+    if let Some(before) = binding {
         let mut after = before.clone();
         binding::unclaim(&mut after);
         if after != before {
@@ -107,21 +112,41 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, tree: Value, po
     // A template without a claim that is younger than a lazy policy was made with it in mind.
     let fresh = claim::read(&tree).is_none() && policy.precedes(&seen);
     let claim = claim(core, watched, key, claim::patch(&tree, Some(&policy.claim())));
-    let existing = core.binding(&key.binding());
-    if policy.is_lazy() && touched {
-        core.templates.note_activation(key, &seen);
+    if !policy.is_lazy() {
+        return put(core, key, &tree, policy, &seen, claim).await;
     }
-    if policy.is_lazy() && !touched && !fresh {
+    // One that was made anew, perhaps from what was read of the former one with its claim, is new as well.
+    let former = core.binding(&key.binding()).is_some_and(|binding| !binding.is_of(&tree));
+    if !touched && !fresh && !former {
         claim.await?;
         // Works still follow the template and its overrides, and clusters may have changed.
         core.look_at(key.binding());
         return Ok(None);
     }
-    if let Some(other) = existing.as_ref().filter(|binding| binding.spec.resource.uid != tree["metadata"]["uid"]) {
-        claim.await?;
-        return replace(core, key, other, &tree).await;
+    core.templates.note_activation(key, &seen);
+    let result = put(core, key, &tree, policy, &seen, claim).await;
+    if !matches!(result, Ok(None)) {
+        // With its claim it does not look new any more.
+        core.templates.put_touch(key);
     }
-    let (binding, epoch) = match prepare(core, &tree, policy, existing.as_ref(), &seen).await {
+    result
+}
+
+/// Writes the binding of a template, and `claim` with it; `Ok(None)` only when it is as it should be.
+async fn put(
+    core: &Core,
+    key: &TemplateKey,
+    tree: &Value,
+    policy: &Policy,
+    seen: &str,
+    claim: impl Future<Output = Result<(), Status>>,
+) -> Again {
+    let existing = core.binding(&key.binding());
+    if let Some(other) = existing.as_ref().filter(|binding| !binding.is_of(tree)) {
+        claim.await?;
+        return replace(core, key, other, tree).await;
+    }
+    let (binding, epoch) = match prepare(core, tree, policy, existing.as_ref(), seen).await {
         Ok(prepared) => prepared,
         Err(status) => {
             claim.await?;
@@ -135,10 +160,6 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, tree: Value, po
     }
     // Neither needs the other: whichever of them fails alone is made up for by another look.
     let (claimed, written) = tokio::join!(claim, core.write_binding(existing.as_ref(), &binding, epoch));
-    if policy.is_lazy() && claimed.is_ok() && written.is_err() {
-        // With its claim it does not look new any more.
-        core.templates.put_touch(key);
-    }
     claimed.and(written)?;
     Ok(None)
 }

@@ -214,12 +214,16 @@ impl Executor {
         Ok(Outcome { object: Some(stored), wrote: true })
     }
 
-    /// Refuses to go on with a work that is not there any more. Before a copy of another work of the same name is touched
-    /// it must be sure that this work is not the older one: who was held up for long knows nothing of the newer.
+    /// Refuses to go on with a work that is not there any more, or that goes and was not known to. Before a copy of
+    /// another work of the same name is touched it must be sure that this work is not the older one: who was held up for
+    /// long knows nothing of the newer.
     async fn ensure_present(&self, task: &Task<'_>) -> Result<(), Status> {
         let namespace = task.work.metadata.namespace.as_deref();
         let present = self.instance.get_opt(&gvr::works(), namespace, &task.name).await?.unwrap_or_default();
-        if present["metadata"]["uid"].as_str() == task.work.metadata.uid.as_deref() {
+        let goes = !present["metadata"]["deletionTimestamp"].is_null();
+        if present["metadata"]["uid"].as_str() == task.work.metadata.uid.as_deref()
+            && (!goes || task.work.metadata.deletion_timestamp.is_some())
+        {
             return Ok(());
         }
         Err(Status::unavailable(format!("work {} is there no more", task.name)))

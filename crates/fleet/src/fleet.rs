@@ -290,9 +290,12 @@ fn binding_sink(core: &Core, change: Change) {
         core.index.put_binding(id, key.clone());
     }
     core.index.put_parents(&key, &attach::parents(&head.labels));
-    if core.informers.get().is_none() && !head.deleting {
+    // One of another name than its template gives it was made by others: its template knows nothing of it.
+    let starts = core.informers.get().is_none() && !head.deleting;
+    let template = starts.then(|| TemplateKey::of(&traits.resource)).filter(|template| template.binding() == key);
+    if let Some(template) = template {
         // At the start its template is looked at first, which decides as well, and then its works; once is enough.
-        core.queues.templates.add_ranked(TemplateKey::of(&traits.resource), traits.priority);
+        core.queues.templates.add_ranked(template, traits.priority);
     } else {
         core.queues.works.add(key.clone());
         if !core.take_settled(&key, head.generation) {

@@ -90,6 +90,65 @@ async fn a_lazy_policy_waits_for_a_change_of_the_template() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_template_that_is_made_anew_under_a_lazy_policy_is_spread_anew() {
+    let mut world = World::start(1).await;
+    let mut spec = only(&["m1"]);
+    spec["activationPreference"] = "Lazy".into();
+    world.instance.create(&policies(), NS, &policy("p", spec)).await.unwrap();
+    let mut copies = Vec::new();
+    for name in ["written", "read"] {
+        world.instance.create(&deployments(), NS, &deployment(name, 1)).await.unwrap();
+        copies.push(world.in_member("m1", &deployments(), name, |_| true).await);
+    }
+    // While nobody looks, so that the bindings of the former ones are still there when the new ones are seen.
+    world.crash();
+    let mut read = deployment("read", 3);
+    let claimed = world.instance.get(&deployments(), NS, "read").await.unwrap();
+    for field in ["labels", "annotations"] {
+        read["metadata"][field] = claimed["metadata"][field].clone();
+    }
+    for again in [deployment("written", 3), read] {
+        let name = again["metadata"]["name"].as_str().unwrap();
+        world.instance.delete(&deployments(), NS, name, &Value::Null).await.unwrap();
+        world.instance.create(&deployments(), NS, &again).await.unwrap();
+    }
+    world.run(|_| {}).await;
+    for (name, former) in ["written", "read"].into_iter().zip(copies) {
+        let uid = &former["metadata"]["uid"];
+        let anew = |copy: &Value| copy["spec"]["replicas"] == 3 && copy["metadata"]["uid"] != *uid;
+        world.in_member("m1", &deployments(), name, anew).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_under_a_lazy_policy_is_remembered_while_an_override_is_missing() {
+    let world = World::start(1).await;
+    let mut spec = only(&["m1"]);
+    spec["activationPreference"] = "Lazy".into();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    world.instance.create(&policies(), NS, &policy("p", spec)).await.unwrap();
+    let label = "propagationpolicy.karmada.io/permanent-id";
+    world
+        .eventually("it is claimed", async || {
+            let template = world.instance.get(&deployments(), NS, "web").await.unwrap();
+            template["metadata"]["labels"].get(label).is_some()
+        })
+        .await;
+    let waits = json!({"spec": {"dependentOverrides": ["first"]}});
+    world.instance.patch(&policies(), NS, "p", "", Patch::Merge, &waits).await.unwrap();
+    let touch = json!({"spec": {"replicas": 2}});
+    world.instance.patch(&deployments(), NS, "web", "", Patch::Merge, &touch).await.unwrap();
+    // Another template under another policy shows that the controllers have been by.
+    world.instance.create(&policies(), NS, &support::map_policy("q", "s", json!({}))).await.unwrap();
+    world.instance.create(&core("configmaps"), NS, &support::marked_map("later", "s", "1")).await.unwrap();
+    world.in_member("m1", &core("configmaps"), "later", |_| true).await;
+    let rule = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy", "metadata": {"name": "first", "namespace": "default"},
+        "spec": {"overrideRules": [{"overriders": {"labelsOverrider": [{"operator": "add", "value": {"from": "first"}}]}}]}});
+    world.instance.create(&support::overrides(), NS, &rule).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |copy| copy["spec"]["replicas"] == 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_policy_sends_nothing_until_it_is_resumed() {
     let world = World::start(2).await;
     world

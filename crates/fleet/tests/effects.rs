@@ -137,6 +137,34 @@ async fn a_priority_class_orders_bindings_and_another_scheduler_decides_alone() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_bindings_are_decided_on_whatever_their_templates_say() {
+    let mut world = World::start(1).await;
+    let classes = Gvr::new("scheduling.k8s.io", "v1", "priorityclasses");
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000});
+    world.instance.create(&classes, None, &class).await.unwrap();
+    let spec = json!({"schedulePriority": {"priorityClassSource": "KubePriorityClass", "priorityClassName": "high"}});
+    world.instance.create(&policies(), NS, &policy("p", spec)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |_| true).await;
+    world.crash();
+    // The template of one cannot be understood any more; another has a name of its own, as other controllers give it.
+    world.instance.delete(&classes, None, "high", &Value::Null).await.unwrap();
+    let nowhere = json!({"spec": {"clusters": []}});
+    world.instance.patch(&bindings(), NS, "web-deployment", "", Patch::Merge, &nowhere).await.unwrap();
+    let map = world.instance.create(&core("configmaps"), NS, &marked_map("m", "none", "1")).await.unwrap();
+    let odd = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+        "metadata": {"name": "odd", "namespace": "default", "labels": {"binding.karmada.io/managed-by": "someone"},
+                     "finalizers": ["karmada.io/binding-controller"]},
+        "spec": {"placement": {}, "resource": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "m", "uid": map["metadata"]["uid"]}}});
+    world.instance.create(&bindings(), NS, &odd).await.unwrap();
+    world.run(|_| {}).await;
+    world.in_member("m1", &core("configmaps"), "m", |_| true).await;
+    for name in ["odd", "web-deployment"] {
+        world.eventually(&format!("{name} has its place"), async || world.targets(name).await == ["m1"]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn dispatching_is_suspended_everywhere_or_in_named_clusters() {
     let world = World::start(1).await;
     let spec = json!({"suspension": {"dispatching": true}});

@@ -1,4 +1,4 @@
-//! What comes late: writes for works that have gone, or that somebody made who knew nothing of the newer state.
+//! What comes late or is lost: writes for works that have gone, or that somebody made who knew nothing of the newer state.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use support::{NS, World, clusters, core, map_policy, marked_map, policies, works};
+use support::{NS, World, bindings, clusters, core, map_policy, marked_map, policies, works};
 
 const WORK_ID: &str = "work.karmada.io/permanent-id";
 
@@ -169,4 +169,104 @@ async fn a_copy_that_arrives_after_its_work_has_gone_is_removed_and_nothing_else
     for name in ["before", "unknown"] {
         assert!(world.member("m1").get_opt(&core("configmaps"), NS, name).await.unwrap().is_some(), "{name}");
     }
+}
+
+/// Loses all claims of ConfigMaps.
+struct Unclaimed(Arc<dyn Transport>);
+
+#[async_trait::async_trait]
+impl Transport for Unclaimed {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
+        if request.method() == Method::PATCH && request.uri().path().contains("/configmaps/") {
+            return Err(Status::unavailable("the claim is lost"));
+        }
+        self.0.send(request).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_binding_whose_template_was_never_claimed_is_released_as_well() {
+    let mut world = World::new(1).await;
+    let way: Arc<dyn Transport> = Arc::new(Unclaimed(world.instance.transport().clone()));
+    world.run(|options| options.instance = Endpoint::new("fleet", way, "atoll-fleet")).await;
+    world.join("m1", json!({})).await;
+    world.instance.create(&policies(), NS, &map_policy("p", "s", json!({}))).await.unwrap();
+    world.instance.create(&core("configmaps"), NS, &marked_map("settings", "s", "1")).await.unwrap();
+    let claimed = async || {
+        let binding = world.instance.get_opt(&bindings(), NS, "settings-configmap").await.unwrap();
+        binding.map(|binding| binding["metadata"]["labels"].get("propagationpolicy.karmada.io/permanent-id").is_some())
+    };
+    world.eventually("the binding is claimed", async || claimed().await == Some(true)).await;
+    let others = json!({"spec": map_policy("p", "other", json!({}))["spec"]});
+    world.instance.patch(&policies(), NS, "p", "", Patch::Merge, &others).await.unwrap();
+    world.eventually("the binding is released", async || claimed().await == Some(false)).await;
+    world.in_member("m1", &core("configmaps"), "settings", |_| true).await;
+}
+
+/// Ends a template with all that it has become at the very moment its copy is to be changed.
+struct Meanwhile {
+    inner: Arc<dyn Transport>,
+    instance: Endpoint,
+    armed: AtomicBool,
+    made: AtomicBool,
+}
+
+impl Meanwhile {
+    async fn end(&self) -> Result<(), Status> {
+        let maps = core("configmaps");
+        self.instance.delete(&maps, NS, "settings", &Value::Null).await?;
+        self.instance.delete(&bindings(), NS, "settings-configmap", &Value::Null).await?;
+        for work in self.instance.list(&works(), Some("karmada-es-m1"), "").await?.items {
+            let name = work["metadata"]["name"].as_str().unwrap();
+            if name.starts_with("settings-") {
+                self.instance.delete(&works(), Some("karmada-es-m1"), name, &Value::Null).await?;
+            }
+        }
+        Endpoint::new("m1", self.inner.clone(), "someone").delete(&maps, NS, "settings", &Value::Null).await
+    }
+}
+
+#[async_trait::async_trait]
+impl Transport for Meanwhile {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
+        let path = request.uri().path();
+        if request.method() == Method::POST && path.ends_with("/configmaps") {
+            self.made.store(true, Ordering::Relaxed);
+        }
+        let changes = request.method() == Method::PUT && path.ends_with("/configmaps/settings");
+        if changes && self.armed.swap(false, Ordering::Relaxed) {
+            self.made.store(false, Ordering::Relaxed);
+            self.end().await?;
+        }
+        self.inner.send(request).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_went_with_its_work_is_not_made_again() {
+    let mut world = World::new(1).await;
+    let way = Arc::new(Meanwhile {
+        inner: world.member("m1").transport().clone(),
+        instance: world.instance.clone(),
+        armed: AtomicBool::new(false),
+        made: AtomicBool::new(false),
+    });
+    let shared: Arc<dyn Transport> = way.clone();
+    let members = Arc::new(NamedMembers::new([("m1".to_owned(), Endpoint::new("m1", shared, "atoll-fleet"))]));
+    world.run(|options| options.members = members).await;
+    world.join("m1", json!({})).await;
+    world.instance.create(&policies(), NS, &map_policy("p", "s", json!({}))).await.unwrap();
+    world.instance.create(&core("configmaps"), NS, &marked_map("settings", "s", "1")).await.unwrap();
+    world.in_member("m1", &core("configmaps"), "settings", |_| true).await;
+    way.armed.store(true, Ordering::Relaxed);
+    let change = json!({"data": {"value": "2"}});
+    world.instance.patch(&core("configmaps"), NS, "settings", "", Patch::Merge, &change).await.unwrap();
+    world
+        .eventually("its work is gone", async || {
+            let left = world.instance.list(&works(), Some("karmada-es-m1"), "").await.unwrap().items;
+            !left.iter().any(|work| work["metadata"]["name"].as_str().unwrap().starts_with("settings-"))
+        })
+        .await;
+    assert!(!way.armed.load(Ordering::Relaxed), "it went while its copy was being changed");
+    assert!(!way.made.load(Ordering::Relaxed), "nothing was made for a work that goes");
 }
