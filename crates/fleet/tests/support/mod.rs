@@ -340,8 +340,12 @@ impl World {
         while !check().await {
             // What happens elsewhere, in real members or in counters of a test, is not told by the hub.
             let silence = tokio::time::Instant::now() + Duration::from_millis(200);
-            if tokio::time::timeout_at(silence.min(deadline), feed.recv()).await.is_err() && silence > deadline {
+            let news = tokio::time::timeout_at(silence.min(deadline), feed.recv()).await;
+            if tokio::time::Instant::now() >= deadline {
                 return false;
+            }
+            if matches!(news, Ok(Err(tokio::sync::broadcast::error::RecvError::Closed))) {
+                tokio::time::sleep_until(silence).await;
             }
             while feed.try_recv().is_ok() {}
         }
