@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use atoll_apiserver::Identity;
 use atoll_meta::{Gvr, Status};
@@ -19,10 +20,15 @@ use crate::rules::paused;
 /// More ways than this are not remembered.
 const REMEMBERED: usize = 256;
 
+/// How long an instance that did not answer is not asked again while somebody waits.
+const SILENT: Duration = Duration::from_secs(10);
+
 /// Ways to external instances, by instance, revision of the Secret and caller.
 #[derive(Default)]
 pub struct Externals {
     known: Mutex<HashMap<(String, String, String), Endpoint>>,
+    /// Instances that did not answer, and when.
+    silent: Mutex<HashMap<String, Instant>>,
 }
 
 impl Externals {
@@ -52,14 +58,25 @@ impl Externals {
         Ok(Some(endpoint))
     }
 
-    /// What the way to an external instance is made of: another one means another way.
-    pub async fn print(&self, core: &Core, name: &str) -> Result<String, Status> {
+    /// The server of an external instance, and what the way there is made of: another one means another way.
+    pub async fn print(&self, core: &Core, name: &str) -> Result<(String, String), Status> {
         let found = secret(core, name).await?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let print = |(secret, key): (Value, String)| {
-            format!("{} {} {key}", text(&secret["metadata"]["uid"]), text(&secret["metadata"]["resourceVersion"]))
-        };
-        found.map(print).ok_or_else(|| Status::not_found("atoll.io", "instances", name))
+        let (secret, key) = found.ok_or_else(|| Status::not_found("atoll.io", "instances", name))?;
+        let server = config(&secret, &key).await?.cluster_url.to_string();
+        let text = |field: &str| secret["metadata"][field].as_str().unwrap_or_default();
+        Ok((server, format!("{} {} {key}", text("uid"), text("resourceVersion"))))
+    }
+
+    /// Whether an instance did not answer a moment ago: who waits does not wait for it again.
+    pub fn is_silent(&self, name: &str) -> bool {
+        self.silent.lock().get(name).is_some_and(|at| at.elapsed() < SILENT)
+    }
+
+    /// Notes that an instance did not answer.
+    pub fn was_silent(&self, name: &str) {
+        let mut silent = self.silent.lock();
+        silent.retain(|_, at| at.elapsed() < SILENT);
+        silent.insert(name.to_owned(), Instant::now());
     }
 
     /// The way to an external instance with the credentials of its Secret, for requests that say themselves

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use atoll_apiserver::auth::Keys;
 use atoll_apiserver::{ApiService, Hub, Identity, Options, Server};
+use atoll_index::{Everything, Query};
 use atoll_meta::Gvr;
 use atoll_pki::{San, ServerCerts, Validity};
 use atoll_store::MemoryEngine;
@@ -105,27 +106,63 @@ async fn a_cluster_that_cannot_prove_who_it_is_gets_neither_token_nor_request() 
     assert!(world.index.shelf("root/unproven", "", "namespaces").is_none());
 }
 
-#[tokio::test]
-async fn an_external_instance_is_followed_with_the_credentials_its_secret_has_now() {
-    let (world, far) = (World::new().await, Far::new().await);
+fn secrets() -> Gvr {
+    Gvr::new("", "v1", "secrets")
+}
+
+/// The Secret that leads to the external instance `far`.
+fn way(url: &str, ca: &str, token: &str) -> Value {
+    let cluster = json!({"server": url, "certificate-authority-data": STANDARD.encode(ca)});
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{"name": "c", "user": {"token": token}}],
+        "clusters": [{"name": "c", "cluster": cluster}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    });
+    json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "far"}, "stringData": {"kubeconfig": config.to_string()}})
+}
+
+/// Makes the external instance `far`.
+async fn external(world: &World, way: &Value) {
     let root = world.endpoint("root");
-    let secrets = Gvr::new("", "v1", "secrets");
-    let secret = |token: &str| {
-        let cluster = json!({"server": far.url, "certificate-authority-data": STANDARD.encode(&far.ca)});
-        let config = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{"name": "c", "user": {"token": token}}],
-            "clusters": [{"name": "c", "cluster": cluster}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-        });
-        json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "far"}, "stringData": {"kubeconfig": config.to_string()}})
-    };
-    root.create(&secrets, Some("kube-system"), &secret("an old one")).await.unwrap();
+    root.create(&secrets(), Some("kube-system"), way).await.unwrap();
     let spec = json!({"type": "External", "kubeconfigSecretRef": {"namespace": "kube-system", "name": "far"}});
     let instance = support::hub_object("Instance", json!({"metadata": {"name": "far"}, "spec": spec}));
     root.create(&Gvr::new("atoll.io", "v1alpha1", "instances"), None, &instance).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_external_instance_is_followed_with_the_credentials_and_at_the_server_its_secret_has_now() {
+    let (world, far, other) = (World::new().await, Far::new().await, Far::new().await);
+    let root = world.endpoint("root");
+    external(&world, &way(&far.url, &far.ca, "an old one")).await;
     world.until("it was asked", async || far.asked.load(Ordering::SeqCst) > 0).await;
-    root.update(&secrets, Some("kube-system"), "far", &secret(TOKEN)).await.unwrap();
+    root.update(&secrets(), Some("kube-system"), "far", &way(&far.url, &far.ca, TOKEN)).await.unwrap();
     world.index.synced("far", support::PATIENCE).await.unwrap();
-    assert!(world.index.shelf("far", "", "namespaces").is_some());
+    let uid = async || {
+        let page = world.index.query(&Query::of("far", "", "namespaces"), &Everything).await.unwrap();
+        page.items.iter().find(|item| item.name == "default").map(|item| item.uid.clone())
+    };
+    let first = uid().await;
+    assert!(first.is_some());
+    // Another server, at the same revisions: nothing of the old one is found any more, and what the new one has is.
+    root.update(&secrets(), Some("kube-system"), "far", &way(&other.url, &other.ca, TOKEN)).await.unwrap();
+    world.until("it is another", async || uid().await.is_some_and(|now| Some(now) != first)).await;
+}
+
+#[tokio::test]
+async fn a_search_waits_for_a_silent_instance_once_and_a_short_time() {
+    let (world, far) = (World::new().await, Far::new().await);
+    // Connections are made, and nobody says a word.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    external(&world, &way(&format!("https://{}", silent.local_addr().unwrap()), &far.ca, TOKEN)).await;
+    for number in 0..40 {
+        let thing = json!({"kind": "Thing", "apiVersion": "v1", "metadata": {"name": "t"}});
+        world.index.put("far", "", "v1", &format!("things{number}"), false, vec![thing]).await.unwrap();
+    }
+    let path = "/manage/v1alpha1/search?kinds=Thing";
+    let (ann, admin) = (support::user("ann"), support::master());
+    assert_eq!(world.ok(&admin, "GET", path, None).await["items"].as_array().unwrap().len(), 40);
+    let asked = tokio::time::timeout(support::PATIENCE, world.ok(&ann, "GET", path, None));
+    assert_eq!(asked.await.unwrap()["items"], json!([]));
 }
 
 fn policies() -> Gvr {

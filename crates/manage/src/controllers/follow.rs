@@ -1,6 +1,6 @@
 //! Virtual clusters: every instance and every member is followed into the index, and leaves it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +8,12 @@ use atoll_apiserver::Identity;
 use atoll_fleet::MemberResolver;
 use atoll_index::{Resources, Source};
 use atoll_meta::{Gvr, InstanceId, Status};
-use atoll_runtime::{Change, Endpoint, Informer, Queue, Selection, work};
+use atoll_runtime::{Cache, Change, Endpoint, Informer, Queue, Selection, work};
 use atoll_store::{Feed, FeedItem};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::whole::GATHER;
@@ -25,9 +27,20 @@ const SOON: Duration = Duration::from_secs(2);
 
 /// What runs for one instance.
 struct Followed {
+    /// What is at the other end; another one has other objects and other revisions.
+    place: String,
     /// What the way there was made of.
     print: String,
     stop: CancellationToken,
+    members: JoinHandle<()>,
+}
+
+impl Followed {
+    /// Ends it, and waits until nobody follows members with its credentials any more.
+    async fn end(self) {
+        self.stop.cancel();
+        let _ = self.members.await;
+    }
 }
 
 type All = HashMap<String, Followed>;
@@ -81,27 +94,33 @@ async fn compare(
     let names = wanted(core).await?;
     for name in followed.keys().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>() {
         if let Some(old) = followed.remove(&name) {
-            old.stop.cancel();
+            old.end().await;
         }
         forget(core, &name).await;
     }
     let mut complete = true;
     for name in names {
-        let Ok((endpoint, print)) = way(core, &name).await else {
+        let Ok((endpoint, place, print)) = way(core, &name).await else {
             complete = false;
             continue;
         };
-        if followed.get(&name).is_some_and(|known| known.print == print) {
+        if followed.get(&name).is_some_and(|known| (&known.place, &known.print) == (&place, &print)) {
             continue;
+        }
+        if let Some(old) = followed.remove(&name) {
+            let same = old.place == place;
+            old.end().await;
+            // With other credentials the same objects are followed on from where it was.
+            if !same {
+                forget(core, &name).await;
+            }
         }
         let token = stop.child_token();
         let source = Source { name: name.clone(), endpoint: endpoint.clone(), hidden: true };
         core.index.follow(source, Resources::All);
-        tokio::spawn(follow_members(core.clone(), name.clone(), endpoint, members.clone(), token.clone()));
-        // Other credentials: whoever used those before ends.
-        if let Some(old) = followed.insert(name, Followed { print, stop: token }) {
-            old.stop.cancel();
-        }
+        let members = Members { core: core.clone(), instance: name.clone(), endpoint, resolver: members.clone() };
+        let members = tokio::spawn(members.follow(token.clone()));
+        followed.insert(name, Followed { place, print, stop: token, members });
     }
     Ok(complete)
 }
@@ -130,73 +149,100 @@ async fn wanted(core: &Core) -> Result<Vec<String>, Status> {
     Ok(hosted.chain(external).collect())
 }
 
-/// The way to an instance, and what it is made of.
-async fn way(core: &Core, name: &str) -> Result<(Endpoint, String), Status> {
+/// The way to an instance, what is there, and what the way is made of.
+async fn way(core: &Core, name: &str) -> Result<(Endpoint, String, String), Status> {
     if let Some(instance) = core.hub.instance(name) {
-        return Ok((core.own_endpoint(name), format!("{:?}", instance.id)));
+        return Ok((core.own_endpoint(name), format!("{:?}", instance.id), String::new()));
     }
-    let print = core.externals.print(core, name).await?;
+    let (server, print) = core.externals.print(core, name).await?;
     let own = Identity::master("system:atoll:manage");
     let endpoint = core.externals.endpoint(core, name, &own).await?;
-    endpoint.map(|endpoint| (endpoint, print)).ok_or_else(|| Status::not_found("atoll.io", "instances", name))
+    endpoint.map(|endpoint| (endpoint, server, print)).ok_or_else(|| Status::not_found("atoll.io", "instances", name))
 }
 
 /// Takes an instance and its members out of the index.
 async fn forget(core: &Core, instance: &str) {
-    let prefix = format!("{instance}/");
-    for source in core.index.known_sources() {
-        if source == instance || source.starts_with(&prefix) {
-            core.index.unfollow(&source).await;
-        }
+    core.index.unfollow(instance).await;
+    for member in members_of(core, instance) {
+        core.index.unfollow(&format!("{instance}/{member}")).await;
     }
 }
 
-/// Follows the members of an instance until `stop`.
-async fn follow_members(
+/// Members of an instance that are followed, whether or not something is known of them, and those that are known.
+fn members_of(core: &Core, instance: &str) -> BTreeSet<String> {
+    let prefix = format!("{instance}/");
+    let sources = core.index.known_sources().into_iter().chain(core.index.sources());
+    sources.filter_map(|source| source.strip_prefix(&prefix).map(ToOwned::to_owned)).collect()
+}
+
+/// The members of an instance.
+#[derive(Clone)]
+struct Members {
     core: Arc<Core>,
     instance: String,
     endpoint: Endpoint,
-    members: Arc<dyn MemberResolver>,
-    stop: CancellationToken,
-) {
-    let queue: Queue<String> = Queue::default();
-    let keys = queue.clone();
-    let informer = Informer::start(endpoint.clone(), CLUSTER.gvr(), Selection::default(), move |change: Change| {
-        keys.add(change.item().object.head.name.to_string());
-    });
-    let known: Arc<parking_lot::Mutex<HashMap<String, Value>>> = Arc::default();
-    let cache = informer.cache.clone();
-    work(queue, 4, stop, move |name: String| {
-        let (core, instance, endpoint, members) = (core.clone(), instance.clone(), endpoint.clone(), members.clone());
-        let (cache, known) = (cache.clone(), known.clone());
-        async move {
-            let source = format!("{instance}/{name}");
-            let Some(item) = cache.get("", &name) else {
-                known.lock().remove(&name);
-                core.index.unfollow(&source).await;
-                return Ok::<_, Status>(None);
-            };
-            let cluster = item.tree();
-            // Only what leads to the member: its status changes all the time.
-            let spec = &cluster["spec"];
-            let secret = match (spec["secretRef"]["namespace"].as_str(), spec["secretRef"]["name"].as_str()) {
-                (Some(namespace), Some(secret)) => {
-                    endpoint.get_opt(&Gvr::new("", "v1", "secrets"), Some(namespace), secret).await?
-                }
-                _ => None,
-            };
-            let revision = secret.as_ref().map(|secret| secret["metadata"]["resourceVersion"].clone());
-            let flags = [&spec["proxyURL"], &spec["insecureSkipTLSVerification"], &cluster["metadata"]["uid"]];
-            let print = serde_json::json!([spec["apiEndpoint"], spec["secretRef"], flags, revision]);
-            if known.lock().get(&name) == Some(&print) {
-                return Ok(None);
+    resolver: Arc<dyn MemberResolver>,
+}
+
+/// What the ways to members were made of.
+type Ways = Arc<Mutex<HashMap<String, Value>>>;
+
+impl Members {
+    /// Follows them until `stop`.
+    async fn follow(self, stop: CancellationToken) {
+        let queue: Queue<String> = Queue::default();
+        let keys = queue.clone();
+        let informer =
+            Informer::start(self.endpoint.clone(), CLUSTER.gvr(), Selection::default(), move |change: Change| {
+                keys.add(change.item().object.head.name.to_string());
+            });
+        let (ways, cache, token) = (Ways::default(), informer.cache.clone(), stop.clone());
+        let (core, instance, keys) = (self.core.clone(), self.instance.clone(), queue.clone());
+        let work = work(queue, 4, stop.clone(), move |name: String| {
+            let (own, ways, cache, token) = (self.clone(), ways.clone(), cache.clone(), token.clone());
+            // Who ends this waits for it: a silent server must not hold that up.
+            async move { token.run_until_cancelled(own.look(name, &cache, &ways)).await.unwrap_or(Ok(None)) }
+        });
+        let left = async {
+            informer.synced().await;
+            // Those that left while nobody followed.
+            members_of(&core, &instance).into_iter().for_each(|name| keys.add(name));
+        };
+        tokio::join!(work, stop.run_until_cancelled(left));
+    }
+
+    /// Follows a member that is there, and forgets one that is not.
+    async fn look(&self, name: String, cache: &Cache, ways: &Ways) -> Result<Option<Duration>, Status> {
+        let source = format!("{}/{name}", self.instance);
+        let Some(item) = cache.get("", &name) else {
+            ways.lock().remove(&name);
+            self.core.index.unfollow(&source).await;
+            return Ok(None);
+        };
+        let cluster = item.tree();
+        // Only what leads to the member: its status changes all the time.
+        let spec = &cluster["spec"];
+        let secret = match (spec["secretRef"]["namespace"].as_str(), spec["secretRef"]["name"].as_str()) {
+            (Some(namespace), Some(secret)) => {
+                self.endpoint.get_opt(&Gvr::new("", "v1", "secrets"), Some(namespace), secret).await?
             }
-            let member = members.resolve(&cluster, secret.as_ref()).await?;
-            core.index.follow(Source { name: source, endpoint: member, hidden: false }, Resources::All);
-            known.lock().insert(name, print);
-            Ok(None)
+            _ => None,
+        };
+        let revision = secret.as_ref().map(|secret| secret["metadata"]["resourceVersion"].clone());
+        let flags = [&spec["proxyURL"], &spec["insecureSkipTLSVerification"]];
+        let place = [&spec["apiEndpoint"], &cluster["metadata"]["uid"]];
+        let print = serde_json::json!({"place": place, "way": [spec["secretRef"], flags, revision]});
+        let old = ways.lock().get(&name).cloned();
+        if old.as_ref() == Some(&print) {
+            return Ok(None);
         }
-    })
-    .await;
-    drop(informer);
+        let member = self.resolver.resolve(&cluster, secret.as_ref()).await?;
+        // Another member under the same name has other objects and other revisions.
+        if old.is_some_and(|old| old["place"] != print["place"]) {
+            self.core.index.unfollow(&source).await;
+        }
+        self.core.index.follow(Source { name: source, endpoint: member, hidden: false }, Resources::All);
+        ways.lock().insert(name, print);
+        Ok(None)
+    }
 }

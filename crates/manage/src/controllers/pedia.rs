@@ -59,14 +59,24 @@ async fn tend(core: &Core, known: &Mutex<HashMap<String, Value>>, name: &str) ->
         Some(reference) => root.get_opt(&SHARED.gvr(), None, reference).await?.unwrap_or_default(),
         None => Value::Null,
     };
-    let answer = match way(&object).await {
-        Ok(endpoint) => endpoint.get_path("/version").await.map(|version| (endpoint, version["gitVersion"].clone())),
+    let way = way(&object).await;
+    let server = way.as_ref().map(|(_, server)| server.clone()).unwrap_or_default();
+    let answer = match way {
+        Ok((endpoint, _)) => {
+            endpoint.get_path("/version").await.map(|version| (endpoint, version["gitVersion"].clone()))
+        }
         Err(status) => Err(status),
     };
-    let print = json!([object["spec"], shared["spec"]]);
+    let place = json!([server, object["metadata"]["uid"]]);
+    let print = json!({"place": place, "spec": [object["spec"], shared["spec"]]});
+    let old = known.lock().get(name).cloned();
     if let Ok((endpoint, _)) = &answer
-        && known.lock().get(name) != Some(&print)
+        && old.as_ref() != Some(&print)
     {
+        // Another server has other objects and other revisions.
+        if old.is_some_and(|old| old["place"] != place) {
+            core.index.unfollow(&source).await;
+        }
         core.index.follow(
             Source { name: source, endpoint: endpoint.clone(), hidden: false },
             wanted(&object["spec"], &shared["spec"]),
@@ -77,16 +87,16 @@ async fn tend(core: &Core, known: &Mutex<HashMap<String, Value>>, name: &str) ->
     Ok(Some(PERIOD))
 }
 
-/// The way to the cluster, by kubeconfig or by its single credentials.
-async fn way(object: &Value) -> Result<Endpoint, Status> {
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let spec = &object["spec"];
+/// The way to the cluster, by kubeconfig or by its single credentials, and its server.
+async fn way(object: &Value) -> Result<(Endpoint, String), Status> {
+    let config = config(&object["spec"]).await?;
+    let server = config.cluster_url.to_string();
+    Ok((Endpoint::remote(object["metadata"]["name"].as_str().unwrap_or_default(), config, AGENT)?, server))
+}
+
+async fn config(spec: &Value) -> Result<kube::Config, Status> {
     if spec["kubeconfig"].as_str().is_some_and(|text| !text.is_empty()) {
-        return Endpoint::remote(
-            name,
-            external::config(&json!({"data": {"kubeconfig": spec["kubeconfig"]}}), "kubeconfig").await?,
-            AGENT,
-        );
+        return external::config(&json!({"data": {"kubeconfig": spec["kubeconfig"]}}), "kubeconfig").await;
     }
     let text = |key: &str| {
         let bytes = base64::engine::general_purpose::STANDARD.decode(spec[key].as_str()?).ok()?;
@@ -96,7 +106,7 @@ async fn way(object: &Value) -> Result<Endpoint, Status> {
     // Without an authority of its own, the certificate of the server must be one the system trusts.
     let user = json!({"token": text("tokenData"), "client-certificate-data": encoded("certData"), "client-key-data": encoded("keyData")});
     let url = spec["apiserver"].as_str().unwrap_or_default();
-    Endpoint::remote(name, external::server(url, encoded("caData").as_deref(), &user).await?, AGENT)
+    external::server(url, encoded("caData").as_deref(), &user).await
 }
 
 /// The resources a cluster and the list it refers to ask for.
