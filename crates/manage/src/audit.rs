@@ -26,6 +26,9 @@ const REMEMBERED: usize = 2000;
 /// No more of the file than this is read when it is opened.
 const READ_BACK: u64 = 1 << 20;
 
+/// A clock set back by more than this, in microseconds, is believed.
+const SAME: i64 = 1_000_000;
+
 /// A line of JSON, shared by all who read it.
 pub type Line = Arc<str>;
 
@@ -34,6 +37,8 @@ pub struct Audit {
     lines: broadcast::Sender<Line>,
     recent: Mutex<VecDeque<Line>>,
     file: Mutex<Option<Record>>,
+    /// When the last line was written, in microseconds. Held while one is: lines are in the order of their times.
+    last: Mutex<i64>,
 }
 
 /// The file lines are added to.
@@ -65,7 +70,12 @@ impl Record {
 
 impl Default for Audit {
     fn default() -> Self {
-        Self { lines: broadcast::channel(1024).0, recent: Mutex::default(), file: Mutex::default() }
+        Self {
+            lines: broadcast::channel(1024).0,
+            recent: Mutex::default(),
+            file: Mutex::default(),
+            last: Mutex::new(i64::MIN),
+        }
     }
 }
 
@@ -84,7 +94,11 @@ impl Audit {
     /// Keeps lines in a file from now on; a full one is put aside, replacing the one before.
     pub fn keep(&self, path: &Path) -> io::Result<()> {
         let record = Record::open(path)?;
-        *self.recent.lock() = read_back(&mut File::open(path)?, record.size, REMEMBERED)?;
+        let recent = read_back(&mut File::open(path)?, record.size, REMEMBERED)?;
+        if let Some(at) = recent.back().and_then(|line| time::parse(&time_of(line.as_bytes()))) {
+            *self.last.lock() = at.as_microsecond();
+        }
+        *self.recent.lock() = recent;
         *self.file.lock() = Some(record);
         Ok(())
     }
@@ -116,7 +130,7 @@ impl Audit {
             return;
         }
         let mut line = json!({
-            "time": time::format_micro(now), "user": identity.user, "groups": identity.groups, "method": method,
+            "time": "", "user": identity.user, "groups": identity.groups, "method": method,
             "outcome": match failure { None => "done", Some(_) if refused => "refused", Some(_) => "failed" },
         });
         for key in ABOUT {
@@ -127,6 +141,9 @@ impl Audit {
         if let Some(status) = failure {
             line["code"] = status.code.into();
         }
+        let mut last = self.last.lock();
+        *last = after(*last, now.as_microsecond());
+        line["time"] = time::format_micro(Timestamp::from_microsecond(*last).unwrap_or(now)).into();
         let line: Line = line.to_string().into();
         tracing::info!(target: "atoll::audit", "{line}");
         if let Some(record) = &mut *self.file.lock()
@@ -142,6 +159,12 @@ impl Audit {
         // Sent before anybody can look again, so that nobody sees a line twice. Nobody may be listening.
         let _ = self.lines.send(line);
     }
+}
+
+/// The time of a line: later than that of the one before, or pages cut by time would leave some out.
+fn after(last: i64, now: i64) -> i64 {
+    let next = last.saturating_add(1);
+    if (now..now.saturating_add(SAME)).contains(&next) { next } else { now }
 }
 
 /// Where a full file is put.
@@ -187,8 +210,12 @@ fn line_from(file: &mut File, place: u64) -> io::Result<Option<(u64, String)>> {
     if reader.read_until(b'\n', &mut line)? == 0 {
         return Ok(None);
     }
-    let read: Value = serde_json::from_slice(&line).unwrap_or_default();
-    Ok(Some((begin, read["time"].as_str().unwrap_or_default().to_owned())))
+    Ok(Some((begin, time_of(&line))))
+}
+
+fn time_of(line: &[u8]) -> String {
+    let read: Value = serde_json::from_slice(line).unwrap_or_default();
+    read["time"].as_str().unwrap_or_default().to_owned()
 }
 
 fn is_read(method: &str) -> bool {
@@ -250,6 +277,41 @@ mod tests {
         }
         std::fs::remove_file(aside(&path)).unwrap();
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn lines_of_one_moment_are_all_found_page_by_page() {
+        let path = std::env::temp_dir().join(format!("audit-{}.jsonl", uuid::Uuid::new_v4()));
+        let who = Identity { user: "ann".into(), ..Identity::default() };
+        for part in [0..3, 3..7] {
+            // The second goes on in the same moment after a restart.
+            let audit = Audit::default();
+            audit.keep(&path).unwrap();
+            for name in part {
+                let input = json!({"name": name.to_string()});
+                audit.record(&who, "Core.CreateSecret", &input, None, Timestamp::UNIX_EPOCH);
+            }
+        }
+        let audit = Audit::default();
+        audit.keep(&path).unwrap();
+        let (mut names, mut time) = (Vec::new(), "2027".to_owned());
+        loop {
+            let page = audit.before(&time, 2).unwrap();
+            let Some(first) = page.front() else { break };
+            names.extend(page.iter().rev().map(|line| read(line)["name"].as_str().unwrap().to_owned()));
+            time = time_of(first.as_bytes());
+        }
+        assert_eq!(names, ["6", "5", "4", "3", "2", "1", "0"]);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn times_grow_and_a_clock_set_back_is_believed() {
+        for (last, now, expected) in
+            [(i64::MIN, 5, 5), (5, 7, 7), (5, 5, 6), (9, 5, 10), (5 + SAME, 5, 5), (i64::MAX, 5, 5)]
+        {
+            assert_eq!(after(last, now), expected, "{last} {now}");
+        }
     }
 
     #[test]

@@ -240,6 +240,16 @@ async fn grants_open_exactly_what_they_name_and_revocation_closes_it() {
     assert_eq!(world.rest(&ann, "DELETE", "/instances/fleet", None).await.0, 403);
     let found = world.ok(&ann, "GET", "/manage/v1alpha1/search?kinds=ConfigMap", None).await;
     assert!(found["items"].as_array().unwrap().iter().all(|item| item["namespace"] == "team"), "{found}");
+    // How far something is known is told to who may list it there, and to nobody else.
+    for (wait, code) in [
+        ("configmaps%201&namespaces=team", 200),
+        ("configmaps%201", 400),
+        ("configmaps%201&namespaces=default", 400),
+        ("clusters.cluster.karmada.io%201&namespaces=team", 400),
+    ] {
+        let path = format!("/manage/v1alpha1/search?waitFor=fleet%20{wait}");
+        assert_eq!(world.rest(&ann, "GET", &path, None).await.0, code, "{wait}");
+    }
 
     root.delete(&grants, None, "g", &Value::Null).await.unwrap();
     world.until("the grant is gone", async || sees().await.is_empty()).await;
@@ -279,7 +289,17 @@ async fn a_grant_holds_where_instances_and_namespaces_come_later_and_stays_when_
     assert_eq!(binding["metadata"]["namespace"], "soon");
     fleet.delete(&roles("rolebindings"), Some("soon"), "atoll:grant:h", &Value::Null).await.unwrap();
     let anew = |seen: &Value| seen.is_object() && seen["metadata"]["uid"] != binding["metadata"]["uid"];
-    becomes(&fleet, &roles("rolebindings"), "atoll:grant:h", anew).await;
+    let mut bent = becomes(&fleet, &roles("rolebindings"), "atoll:grant:h", anew).await;
+    // Nor does it become another when somebody changes it, or the role it gives.
+    bent["subjects"][0]["name"] = "eve".into();
+    fleet.update(&roles("rolebindings"), Some("soon"), "atoll:grant:h", &bent).await.unwrap();
+    let straight = |seen: &Value| seen["subjects"][0]["name"] == "ann";
+    becomes(&fleet, &roles("rolebindings"), "atoll:grant:h", straight).await;
+    let mut role = fleet.get(&roles("clusterroles"), None, "atoll:editor").await.unwrap();
+    let rules = role["rules"].take();
+    role["rules"] = json!([]);
+    fleet.update(&roles("clusterroles"), None, "atoll:editor", &role).await.unwrap();
+    becomes(&fleet, &roles("clusterroles"), "atoll:editor", |seen| seen["rules"] == rules).await;
 }
 
 #[tokio::test]

@@ -19,6 +19,8 @@ const LABEL: &str = "atoll.io/authority";
 const SEQUENCE: &str = "atoll.io/sequence";
 /// How old a signed change may be, in seconds.
 const FRESH: i64 = 300;
+/// How often a number is given back when others write at the same time.
+const TRIES: usize = 5;
 /// The size of the blocks of the hash.
 const BLOCK: usize = 64;
 
@@ -69,14 +71,12 @@ pub async fn take(core: &Core, name: &str, signed: &Signed<'_>) -> Result<(), St
     }
     let change: Value =
         serde_json::from_slice(signed.body).map_err(|error| Status::bad_request(format!("body: {error}")))?;
-    let marked = mark(&root, &authority, &change).await?;
+    mark(&root, &authority, &change).await?;
     let applied = apply(&root, name, &change).await;
-    if applied.is_err() {
-        // Not done: the same change may be posted again, unless a newer one came meanwhile.
-        let before = &authority["metadata"]["annotations"][SEQUENCE];
-        let version = &marked["metadata"]["resourceVersion"];
-        let patch = json!({"metadata": {"resourceVersion": version, "annotations": {SEQUENCE: before}}});
-        let _ = root.patch(&AUTHORITY.gvr(), None, name, "", Patch::Merge, &patch).await;
+    if applied.is_err()
+        && let Err(status) = unmark(&root, &authority, &change).await
+    {
+        tracing::warn!(authority = name, %status, "a change that failed cannot be posted again under its number");
     }
     applied
 }
@@ -138,7 +138,7 @@ async fn secret(root: &Endpoint, authority: &Value, entry: &str) -> Result<Optio
 }
 
 /// Notes the number of a change; one that is not newer is refused, also when two come at once.
-async fn mark(root: &Endpoint, authority: &Value, change: &Value) -> Result<Value, Status> {
+async fn mark(root: &Endpoint, authority: &Value, change: &Value) -> Result<(), Status> {
     let number = change["sequence"].as_i64().ok_or_else(|| Status::bad_request("sequence: a number is needed"))?;
     let meta = &authority["metadata"];
     let last = meta["annotations"][SEQUENCE].as_str().and_then(|text| text.parse().ok()).unwrap_or(i64::MIN);
@@ -150,7 +150,30 @@ async fn mark(root: &Endpoint, authority: &Value, change: &Value) -> Result<Valu
         ));
     }
     let patch = json!({"metadata": {"resourceVersion": meta["resourceVersion"], "annotations": {SEQUENCE: number.to_string()}}});
-    root.patch(&AUTHORITY.gvr(), None, meta["name"].as_str().unwrap_or_default(), "", Patch::Merge, &patch).await
+    let name = meta["name"].as_str().unwrap_or_default();
+    root.patch(&AUTHORITY.gvr(), None, name, "", Patch::Merge, &patch).await.map(drop)
+}
+
+/// Gives the number of a change that was not done back, so that it may be posted again; unless a newer one came
+/// meanwhile.
+async fn unmark(root: &Endpoint, before: &Value, change: &Value) -> Result<(), Status> {
+    let name = before["metadata"]["name"].as_str().unwrap_or_default();
+    let mut last = Ok(());
+    for _ in 0..TRIES {
+        let Some(present) = root.get_opt(&AUTHORITY.gvr(), None, name).await? else { return Ok(()) };
+        let meta = &present["metadata"];
+        if meta["annotations"][SEQUENCE].as_str() != Some(&change["sequence"].to_string()) {
+            return Ok(());
+        }
+        let number = &before["metadata"]["annotations"][SEQUENCE];
+        let patch =
+            json!({"metadata": {"resourceVersion": meta["resourceVersion"], "annotations": {SEQUENCE: number}}});
+        last = root.patch(&AUTHORITY.gvr(), None, name, "", Patch::Merge, &patch).await.map(drop);
+        if !last.as_ref().is_err_and(|status| status.code == 409) {
+            break;
+        }
+    }
+    last
 }
 
 fn grant_name(authority: &str, id: &str) -> Result<String, Status> {

@@ -38,8 +38,9 @@ pub async fn run(core: Arc<Core>, stop: CancellationToken) {
         for authority in list {
             let meta = &authority["metadata"];
             let key = format!("{} {}", meta["uid"], meta["generation"]);
-            if let Some(last) = read.get(&key).filter(|last| last.elapsed() < PERIOD) {
-                pause = pause.min(PERIOD - last.elapsed());
+            let rest = read.get(&key).map(|last| PERIOD.saturating_sub(last.elapsed()));
+            if let Some(rest) = rest.filter(|rest| !rest.is_zero()) {
+                pause = pause.min(rest);
                 continue;
             }
             match read_again(&core, &authority).await {

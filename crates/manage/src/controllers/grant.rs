@@ -36,7 +36,8 @@ pub async fn run(core: Arc<Core>, stop: CancellationToken) {
 }
 
 /// Asks for a comparison when an instance begins or ends to be served here, whoever made it, when a namespace
-/// that a grant names comes to be, and when something that grants made is taken away.
+/// that a grant names comes to be, and when something that grants made is changed or taken away. What a comparison
+/// writes leads to one more, which writes nothing.
 async fn listen(
     (mut roster, mut feed): (watch::Receiver<u64>, Feed),
     queue: Queue<()>,
@@ -65,11 +66,10 @@ async fn listen(
 
 fn matters(event: &Event, named: &Named) -> bool {
     let name = event.key.as_str().rsplit('/').next().unwrap_or_default();
-    match (&event.previous, &event.current) {
-        (None, Some(_)) => event.key.resource() == "namespaces." && named.lock().contains(name),
-        (_, None) => event.key.resource().ends_with(".rbac.authorization.k8s.io") && name.starts_with("atoll:"),
-        _ => false,
+    if event.key.resource().ends_with(".rbac.authorization.k8s.io") {
+        return name.starts_with("atoll:");
     }
+    event.previous.is_none() && event.key.resource() == "namespaces." && named.lock().contains(name)
 }
 
 async fn reconcile(core: Arc<Core>, named: Named) -> Result<Option<Duration>, Status> {

@@ -280,6 +280,10 @@ async fn import(root: &Endpoint, plan: &Plan, lifecycle: &Value, name: &str, dat
     let text = rendered(&plan.template, "template", data)?;
     let mut wanted: Value = serde_saphyr::from_str(&text)
         .map_err(|error| Status::bad_request(format!("the template makes no object: {error}")))?;
+    let parts = [&wanted["metadata"], &wanted["metadata"]["labels"], &wanted["spec"]];
+    if !wanted.is_object() || !parts.iter().all(|part| part.is_null() || part.is_object()) {
+        return Err(Status::bad_request("the template makes no object: metadata, labels and spec must be maps"));
+    }
     let Some(present) = present else {
         wanted["apiVersion"] = format!("{}/{}", CLUSTER.group, CLUSTER.version).into();
         wanted["kind"] = CLUSTER.kind.as_ref().into();

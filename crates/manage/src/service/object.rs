@@ -133,6 +133,10 @@ pub async fn replace(
 
 /// Ids that the instance gave to an object stay, though who writes it need not know them.
 fn keep_ids(present: &Value, object: &mut Value) {
+    // Labels that are none are refused by the instance.
+    if !matches!(object["metadata"]["labels"], Value::Null | Value::Object(_)) {
+        return;
+    }
     for (key, id) in present["metadata"]["labels"].as_object().into_iter().flatten() {
         if key.ends_with("/permanent-id") && object["metadata"]["labels"].get(key).is_none() {
             object["metadata"]["labels"][key] = id.clone();
@@ -152,6 +156,9 @@ pub async fn patch(ctx: &Ctx, kind: &Kind, method: &MethodDescriptor, input: &Va
         entries => json!({"metadata": {"annotations": entries}}),
     };
     if let Some(version) = &ctx.wish.resource_version {
+        if !matches!(change["metadata"], Value::Null | Value::Object(_)) {
+            return Err(Status::bad_request("metadata: not an object"));
+        }
         change["metadata"]["resourceVersion"] = version.as_str().into();
     }
     let endpoint = ctx.endpoint(instance).await?;
@@ -209,5 +216,12 @@ mod tests {
         let mut other = json!({"metadata": {"labels": {"p.karmada.io/permanent-id": "2"}}});
         keep_ids(&present, &mut other);
         assert_eq!(other["metadata"]["labels"]["p.karmada.io/permanent-id"], "2");
+        // What is no map of labels stays as it is, to be refused by the instance.
+        for labels in [json!("text"), json!(["a"]), json!(1), json!(true)] {
+            let odd = json!({"metadata": {"labels": labels}});
+            let mut written = odd.clone();
+            keep_ids(&present, &mut written);
+            assert_eq!(written, odd);
+        }
     }
 }

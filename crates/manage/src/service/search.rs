@@ -1,6 +1,6 @@
 //! Search over all instances and members.
 
-use atoll_index::{Column, Facet, Item, LiveEvent, OwnerOf, Query, ResourceName, Shelf, Sort};
+use atoll_index::{Column, Facet, Item, LiveEvent, OwnerOf, Place, Query, ResourceName, Shelf, Sort};
 use atoll_meta::selector::{FieldSelector, LabelSelector};
 use atoll_meta::{Status, api_version};
 use serde_json::{Value, json};
@@ -71,22 +71,21 @@ fn query(input: &Value) -> Result<Query, Status> {
 }
 
 async fn search(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
+    let query = query(input)?;
     let wait = Ask(input).text("waitFor");
     if !wait.is_empty() {
         let [source, name, revision] = wait.split(' ').collect::<Vec<_>>()[..] else {
             return Err(Status::bad_request("waitFor: expected source, resource.group and revision"));
         };
-        // Who sees nothing of an instance learns neither that it is there nor how far it is.
-        if !super::instance::sees(ctx, source.split('/').next().unwrap_or_default()).await? {
-            return Err(Status::bad_request(format!("waitFor: there is no source {source:?} for this caller")));
-        }
         let resource = resource(name);
-        ctx.core
-            .index
-            .wait_for(source, resource.group.as_deref().unwrap_or_default(), &resource.resource, revision, PATIENCE)
-            .await?;
+        let (group, resource) = (resource.group.as_deref().unwrap_or_default(), &*resource.resource);
+        // Who may not list it learns neither that it is there nor how far it is.
+        if !may_wait(ctx, source, group, resource, &query.namespaces).await {
+            return Err(Status::bad_request(format!("waitFor: there is no {name} of {source:?} for this caller")));
+        }
+        ctx.core.index.wait_for(source, group, resource, revision, PATIENCE).await?;
     }
-    let page = ctx.core.index.query(&query(input)?, &*ctx.rights()).await?;
+    let page = ctx.core.index.query(&query, &*ctx.rights()).await?;
     let whole = input["objects"] == true;
     let items: Vec<Value> = page.items.iter().map(|item| found(item, whole)).collect();
     let stale: Vec<Value> = page.stale.iter().map(state).collect();
@@ -94,6 +93,22 @@ async fn search(ctx: &Ctx, input: &Value) -> Result<Value, Status> {
         "items": items, "continue": page.token.unwrap_or_default(), "remaining": page.remaining.unwrap_or_default().to_string(),
         "freshAsOf": page.fresh_as_of.map(|at| at.to_string()).unwrap_or_default(), "stale": stale,
     }))
+}
+
+/// Whether the caller may list a resource of a source: everywhere, or in one of the namespaces they ask for.
+async fn may_wait(ctx: &Ctx, source: &str, group: &str, resource: &str, namespaces: &[String]) -> bool {
+    let shelf = ctx.core.index.shelf(source, group, resource);
+    let version = shelf.as_ref().map_or("v1", |shelf| &*shelf.version);
+    let namespaces = if shelf.as_ref().is_none_or(|shelf| shelf.namespaced) { namespaces } else { &[] };
+    let rights = ctx.rights();
+    for namespace in std::iter::once(None).chain(namespaces.iter().map(|name| Some(name.as_str()))) {
+        // One that cannot be asked now is as one that refuses.
+        let place = Place { source, group, version, resource, namespace, name: None };
+        if rights.may_see(place).await.unwrap_or(false) {
+            return true;
+        }
+    }
+    false
 }
 
 fn state(fresh: &atoll_index::Freshness) -> Value {
