@@ -57,26 +57,36 @@ impl Follower {
         }
     }
 
+    /// Whoever waits for a revision finds it in the caches and in the book; whoever is called for it finds it seen.
     fn tell(&self, event: &Event) {
-        self.world.saw(event.revision);
-        let Some(kind) = Kind::stored(event.key.resource()) else { return };
-        match (&event.current, &event.previous) {
-            (Some(entry), _) => put(&self.world, kind, item(entry, event.revision)),
-            (None, Some(last)) => {
-                let gone = item(last, event.revision);
-                self.world.cache(kind).remove(&gone.key());
-                route::changed(&self.world, kind, &Change::Deleted(gone));
-            }
-            (None, None) => {}
+        let world = &self.world;
+        let change = Kind::stored(event.key.resource()).and_then(|kind| Some((kind, take(world, kind, event)?)));
+        let pods = change.as_ref().map(|(kind, change)| route::note(world, *kind, change));
+        world.saw(event.revision);
+        if let (Some((kind, change)), Some(pods)) = (change, pods) {
+            route::call(world, kind, &change, pods);
         }
     }
 }
 
-fn put(world: &World, kind: Kind, item: Item) {
+/// Takes an event into the cache; how that changed, if it did.
+fn take(world: &World, kind: Kind, event: &Event) -> Option<Change> {
+    match (&event.current, &event.previous) {
+        (Some(entry), _) => put(world, kind, item(entry, event.revision)),
+        (None, Some(last)) => {
+            let gone = item(last, event.revision);
+            world.cache(kind).remove(&gone.key());
+            Some(Change::Deleted(gone))
+        }
+        (None, None) => None,
+    }
+}
+
+fn put(world: &World, kind: Kind, item: Item) -> Option<Change> {
     match world.cache(kind).put(item.clone()) {
-        Some(old) if old.revision == item.revision => {}
-        Some(old) => route::changed(world, kind, &Change::Updated(old, item)),
-        None => route::changed(world, kind, &Change::Added(item)),
+        Some(old) if old.revision == item.revision => None,
+        Some(old) => Some(Change::Updated(old, item)),
+        None => Some(Change::Added(item)),
     }
 }
 
@@ -90,7 +100,9 @@ async fn read_all(world: &World, instance: &Instance) -> Result<Box<dyn Watch>, 
         for (_, entry) in snapshot.range(&Key::prefix(&gvr.group, &gvr.resource, ""), None) {
             let item = item(entry, entry.modified);
             present.insert(item.key());
-            put(world, kind, item);
+            if let Some(change) = put(world, kind, item) {
+                route::changed(world, kind, &change);
+            }
         }
         let cache = world.cache(kind);
         for gone in cache.keys().into_iter().filter(|key| !present.contains(key)) {
@@ -101,4 +113,53 @@ async fn read_all(world: &World, instance: &Instance) -> Result<Box<dyn Watch>, 
     }
     world.saw(snapshot.revision);
     engine.watch(instance.id, Scope::All, snapshot.revision)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::{Duration, Instant};
+
+    use atoll_apiserver::{ApiService, Hub, Identity, auth::Keys};
+    use atoll_meta::Gvr;
+    use atoll_runtime::Endpoint;
+    use serde_json::json;
+
+    use super::*;
+    use crate::spec::Spec;
+    use crate::world::{Task, Work};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_change_counts_as_seen_only_when_it_is_in_the_book() {
+        let engine = Arc::new(atoll_store::MemoryEngine::new());
+        let clock = Arc::new(jiff::Timestamp::now);
+        let hub = Hub::open(engine, Keys::default(), clock, atoll_apiserver::Options::default()).await.unwrap();
+        hub.create_instance("sim").await.unwrap();
+        let endpoint = Endpoint::in_process(ApiService::new(hub.clone()), "sim", "kubectl", |extensions| {
+            extensions.insert(Identity::master("system:test"));
+        });
+        let instance = hub.instance("sim").unwrap();
+        let world = Arc::new(World::new(hub, &endpoint, "sim", Spec::default(), Default::default()));
+        let follower = Follower::start(world.clone(), instance.clone()).await.unwrap();
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+                         "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let made = endpoint.create(&Gvr::new("", "v1", "pods"), Some("default"), &pod).await.unwrap();
+        let work = Work::new(Task::Pod, "default/p");
+        world.expect(&work, made["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap());
+
+        // While somebody reads the book the follower cannot write in it.
+        let reader = world.book.read();
+        tokio::spawn(follower.run());
+        let begun = Instant::now();
+        while world.cache(Kind::Pod).get("default", "p").is_none() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the follower never came to the pod");
+            std::thread::yield_now();
+        }
+        assert!(!world.caught_up(&work), "it is not in the book yet");
+        drop(reader);
+        world.catch_up(&instance).await;
+        assert!(world.book.read().pod("default/p").is_some());
+        assert!(world.caught_up(&work));
+        world.stop.cancel();
+    }
 }

@@ -15,16 +15,35 @@ use crate::world::{Task, World};
 /// Changes of many pods are told to services and budgets together.
 const GATHER: Duration = Duration::from_millis(50);
 
+/// A pod that changed, as it is now and as it was before.
+pub type Pods = (Option<Arc<Pod>>, Option<Arc<Pod>>);
+
 /// Takes note of a change and puts on the queue who has to look.
 pub fn changed(world: &World, kind: Kind, change: &Change) {
+    let pods = note(world, kind, change);
+    call(world, kind, change, pods);
+}
+
+/// Takes note of a change.
+pub fn note(world: &World, kind: Kind, change: &Change) -> Pods {
     match kind {
-        Kind::Pod => pod(world, change),
+        Kind::Pod => return world.book.write().pod_changed(change),
+        Kind::Node => world.book.write().node_changed(change),
+        Kind::Service => world.interests.write().service_changed(change),
+        Kind::PodDisruptionBudget => world.interests.write().budget_changed(change),
+        Kind::ReplicaSet => note_orphan(world, change),
+        _ => {}
+    }
+    (None, None)
+}
+
+/// Puts on the queue who has to look at a change that was noted.
+pub fn call(world: &World, kind: Kind, change: &Change, pods: Pods) {
+    match kind {
+        Kind::Pod => pod(world, change, pods),
         Kind::Node => node(world, change),
         Kind::Service => service(world, change),
-        Kind::PodDisruptionBudget => {
-            world.interests.write().budget_changed(change);
-            world.add(Task::Budget, change.item().key());
-        }
+        Kind::PodDisruptionBudget => world.add(Task::Budget, change.item().key()),
         Kind::PersistentVolumeClaim => {
             world.add(Task::Claim, change.item().key());
             if let Some(volume) = change.item().tree()["spec"]["volumeName"].as_str() {
@@ -39,9 +58,6 @@ pub fn changed(world: &World, kind: Kind, change: &Change) {
         Kind::StorageClass => waiting_claims(world),
         Kind::Endpoints | Kind::EndpointSlice => endpoints(world, kind, change),
         Kind::ReplicaSet | Kind::Job => {
-            if kind == Kind::ReplicaSet {
-                note_orphan(world, change);
-            }
             own(world, kind, change.item());
             owner(world, kind, change);
         }
@@ -99,8 +115,7 @@ fn adopters(world: &World, orphan: &Head, kinds: &[Kind]) {
     }
 }
 
-fn pod(world: &World, change: &Change) {
-    let (now, before) = world.book.write().pod_changed(change);
+fn pod(world: &World, change: &Change, (now, before): Pods) {
     let key: Arc<str> = change.item().key().into();
     let head = &change.item().object.head;
     for pod in [&now, &before].into_iter().flatten() {
@@ -191,7 +206,6 @@ fn interested(world: &World, now: Option<&Pod>, before: Option<&Pod>) {
 }
 
 fn node(world: &World, change: &Change) {
-    world.book.write().node_changed(change);
     let name = &change.item().object.head.name;
     world.add(Task::Node, &**name);
     for set in world.cache(Kind::DaemonSet).list() {
@@ -204,7 +218,6 @@ fn node(world: &World, change: &Change) {
 }
 
 fn service(world: &World, change: &Change) {
-    world.interests.write().service_changed(change);
     let key: Arc<str> = change.item().key().into();
     for task in [Task::Service, Task::Endpoints, Task::EndpointSlice] {
         world.add(task, key.clone());
