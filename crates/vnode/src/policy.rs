@@ -18,8 +18,7 @@ impl Syncer {
     pub(crate) async fn policy(self: Arc<Self>, name: String) -> Result<Option<Duration>, Status> {
         let binding = self.binding();
         self.look_at_nodes();
-        // What was refused may be allowed now.
-        self.complaints.pods().into_iter().for_each(|pod| self.queues.pods.add(pod));
+        self.relent();
         let Some(item) = self.policies.get("", &name) else { return Ok(None) };
         let object = item.tree();
         if object["spec"]["cluster"] != *binding.name {

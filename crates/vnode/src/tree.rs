@@ -116,6 +116,13 @@ pub(crate) fn only(uid: &str) -> Value {
     json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}})
 }
 
+/// DeleteOptions that mean this very object as it was seen: whoever changed it meanwhile wins.
+pub(crate) fn only_as_seen(object: &Value) -> Value {
+    let mut options = only(uid(object));
+    options["preconditions"]["resourceVersion"] = object["metadata"]["resourceVersion"].clone();
+    options
+}
+
 /// DeleteOptions that mean this very object, with so many seconds to end.
 pub(crate) fn only_within(uid: &str, seconds: i64) -> Value {
     json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}, "gracePeriodSeconds": seconds})

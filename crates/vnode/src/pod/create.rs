@@ -110,8 +110,10 @@ impl Syncer {
         policy.map(|policy| policy.spec.allow).unwrap_or_default()
     }
 
-    /// Says on a pod what is not allowed; it is looked at again when the policies change.
+    /// Says on a pod what is not allowed; it is looked at again when the policies or the binding change, and now and
+    /// then, since nobody tells of a priority class that is made again with another value.
     async fn refuse(&self, pod: &Value, refused: &[String]) -> Result<Option<Duration>, Status> {
+        self.priority.lock().take();
         let message = format!("the policy of the node's owner does not allow {}", refused.join(", "));
         self.complain(pod, "FailedCreatePod", &message).await;
         let mut status = pod["status"].clone();
@@ -120,7 +122,7 @@ impl Syncer {
         if let Some(patch) = tree::difference(&pod["status"], &status) {
             self.patch_pod(pod, "status", json!({"status": patch})).await?;
         }
-        Ok(None)
+        Ok(Some(RECONSIDER))
     }
 
     /// The priority leased pods have; the class is made if it is the usual one and missing.
@@ -175,5 +177,7 @@ impl Syncer {
     }
 }
 
+/// How often a refused pod is looked at although nothing is heard of a change.
+const RECONSIDER: Duration = Duration::from_mins(5);
 /// How many ReplicaSets are remembered; forgetting them costs one read each.
 const KNOWN_WORKLOADS: usize = 4096;

@@ -6,6 +6,7 @@ use atoll_api::kubeocean_names::{MANAGED_BY, annotation, label};
 use atoll_meta::Status;
 use atoll_runtime::Patch;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::merge::{link_annotations, link_labels, merge, own_annotations, own_labels};
 use super::status::mirrored;
@@ -16,7 +17,7 @@ use crate::syncer::Syncer;
 use crate::tree;
 
 /// How long the worker's scheduler may take.
-const SCHEDULING: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
+const SCHEDULING: Duration = Duration::from_mins(5);
 
 impl Syncer {
     /// Carries changes of either side to the other.
@@ -90,7 +91,9 @@ impl Syncer {
             self.complain(pod, "FailedCreatePod", &format!("not allowed: {}", refused.join(", "))).await;
             return Ok(());
         }
-        if let Err(status) = self.bring_needs(pod, &self.binding(), &allowed).await {
+        // What the pod itself needed was brought before it was made, and may be gone since.
+        let news = json!({"metadata": pod["metadata"], "spec": spec});
+        if let Err(status) = self.bring_needs(&news, &self.binding(), &allowed).await {
             self.complain(pod, "FailedCreatePod", &status.message).await;
             return Err(status);
         }
@@ -111,13 +114,14 @@ impl Syncer {
 
     /// Waits for the worker's scheduler, and says when it takes too long. A pod that its controller makes again is
     /// given up then, so that it may find a place elsewhere; the original gives up all, also those nobody makes again.
+    /// The time counts from when it was first seen here: the worker's clock may be another.
     async fn await_place(&self, pod: &Value, below: &Value) -> Result<Option<Duration>, Status> {
+        let key = tree::key(tree::namespace(pod), tree::name(pod));
         if below["spec"]["nodeName"].is_string() {
+            self.unplaced.forget(&key);
             return Ok(None);
         }
-        let created = atoll_meta::time::parse(tree::meta(below, "creationTimestamp"));
-        let Some(due) = created.and_then(|created| created.checked_add(SCHEDULING).ok()) else { return Ok(None) };
-        let left = self.until(due);
+        let left = SCHEDULING.saturating_sub(self.unplaced.since(&key, tree::uid(below), Instant::now()));
         if !left.is_zero() {
             return Ok(Some(left));
         }
@@ -127,12 +131,12 @@ impl Syncer {
             "the worker cluster found no place for the pod in five minutes: {}",
             said.unwrap_or("its scheduler does not say why")
         );
-        self.complain(pod, "FailedSchedulingPod", &why).await;
         if tree::list(&pod["metadata"]["ownerReferences"]).iter().any(|owner| owner["controller"] == true) {
             let (namespace, name) = (tree::namespace(below), tree::name(below));
-            let options = tree::only(tree::uid(below));
-            self.below().delete(&resource::pods(), Some(namespace), name, &options).await?;
+            // As it was seen: one that found its place meanwhile is a conflict, and looked at again.
+            self.below().delete(&resource::pods(), Some(namespace), name, &tree::only_as_seen(below)).await?;
         }
+        self.complain(pod, "FailedSchedulingPod", &why).await;
         Ok(None)
     }
 }

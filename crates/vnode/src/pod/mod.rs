@@ -13,6 +13,7 @@ mod rewrite;
 mod status;
 mod step;
 mod token;
+mod unplaced;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,7 @@ pub(crate) use refs::references;
 pub(crate) use rewrite::token_secrets;
 use step::{Context, Step, step};
 pub(crate) use token::SWEEP;
+pub(crate) use unplaced::Unplaced;
 
 impl Syncer {
     /// Brings one pod and its physical pod in line.
@@ -44,6 +46,7 @@ impl Syncer {
         if pod.is_none() {
             self.drop_needs(&key);
             self.complaints.forget(&key);
+            self.unplaced.forget(&key);
         }
         let place = self.physical_place(pod.as_ref(), &binding, namespace, name);
         let below = self.pods.get(&place.0, &place.1).map(|item| item.tree());

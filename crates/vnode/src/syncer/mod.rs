@@ -35,7 +35,7 @@ use crate::binding::Binding;
 use crate::copy::{Copies, Kind, Thing, Users};
 use crate::feature::Feature;
 use crate::manager::Settings;
-use crate::pod::{Complaints, Intranet, SWEEP, Workload};
+use crate::pod::{Complaints, Intranet, SWEEP, Unplaced, Workload};
 use crate::proxier::{Doors, Kubelets, Meter};
 use crate::resource;
 use crate::service::Traffics;
@@ -69,6 +69,8 @@ pub(crate) struct Syncer {
     pub(crate) events: Cache,
     /// What pods wait for.
     pub(crate) complaints: Complaints,
+    /// Since when pods have no place.
+    pub(crate) unplaced: Unplaced,
     /// Name and value of the priority class of leased pods.
     pub(crate) priority: Mutex<Option<(String, Option<i64>)>>,
     /// Deployments of ReplicaSets.
@@ -149,6 +151,7 @@ impl Syncer {
             csi_nodes: csi_nodes.unwrap_or_default(),
             events: events.unwrap_or_default(),
             complaints: Complaints::default(),
+            unplaced: Unplaced::default(),
             priority: Mutex::default(),
             workloads: Mutex::default(),
             intranet: Mutex::default(),
@@ -310,6 +313,12 @@ impl Syncer {
         }
         *self.binding.write() = Arc::new(binding);
         self.look_at_nodes();
+        self.relent();
+    }
+
+    /// Looks again at the pods that wait for something: what was refused may be allowed now.
+    pub(crate) fn relent(&self) {
+        self.complaints.pods().into_iter().for_each(|pod| self.queues.pods.add(pod));
     }
 
     pub(crate) fn binding(&self) -> Arc<Binding> {

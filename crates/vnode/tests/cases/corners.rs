@@ -204,6 +204,26 @@ async fn containers_added_for_debugging_are_added_below_unless_they_ask_too_much
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_container_is_added_to_a_pod_whose_needs_are_gone() {
+    let (stage, _manager) = leased(json!({})).await;
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default"}, "data": {"k": "v"}});
+    stage.compute.create(&configs(), Some("default"), &config).await.unwrap();
+    let mut web = pod("web", VNODE, "1");
+    web["spec"]["containers"][0]["envFrom"] = json!([{"configMapRef": {"name": "c"}}]);
+    start_pod(&stage, &web).await;
+    let name = below("default", "web");
+    run(&stage.w1, MOUNT, &name, "n1").await;
+    stage.compute.delete(&configs(), Some("default"), "c", &json!({})).await.unwrap();
+    until_gone(&stage.compute, &configs(), Some("default"), "c").await;
+    let change = json!({"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox"}]}});
+    patch(&stage.compute, &pods(), Some("default"), "web", "ephemeralcontainers", change).await;
+    until(&stage.w1, &pods(), Some(MOUNT), &name, |pod| {
+        pod.is_some_and(|pod| pod["spec"]["ephemeralContainers"][0]["name"] == "debug")
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_container_added_later_reads_no_secret_but_copies_of_its_own() {
     let (stage, _manager) = leased(json!({})).await;
     start_pod(&stage, &pod("web", VNODE, "1")).await;
@@ -290,7 +310,7 @@ async fn metrics_count_bindings_nodes_and_pods_on_both_sides() {
 }
 
 /// The same worker and namespace under another binding.
-async fn bind_again(stage: &Stage, more: Value) {
+pub async fn bind_again(stage: &Stage, more: Value) {
     let mut spec = json!({"clusterID": "second", "mountNamespace": MOUNT, "secretRef": {"name": "w1", "namespace": "kubeocean-system"}});
     merge(&mut spec, &more);
     let binding = json!({"apiVersion": "cloud.tencent.com/v1beta1", "kind": "ClusterBinding", "metadata": {"name": "second"}, "spec": spec});

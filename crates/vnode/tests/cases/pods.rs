@@ -234,6 +234,33 @@ async fn a_priority_above_the_lessors_own_pods_needs_his_word() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_refused_for_its_priority_runs_when_the_binding_or_the_class_changes() {
+    let (stage, _manager) = leased(json!({"podPriorityClassName": "batch"})).await;
+    let class = |name: &str, value: i64| json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value});
+    for (name, value) in [("batch", 1000), ("other", 500), ("low", -5)] {
+        stage.w1.create(&classes(), None, &class(name, value)).await.unwrap();
+    }
+    make_pod(&stage.compute, &pod("web", VNODE, "1")).await;
+    vpod(&stage, |pod| pod["status"]["reason"] == "LeaseRefused").await;
+    let since = stage.now();
+    patch(&stage.compute, &bindings(), None, "w1", "", json!({"spec": {"podPriorityClassName": "low"}})).await;
+    assert_eq!(ppod(&stage, |_| true).await["spec"]["priorityClassName"], "low");
+    assert!(stage.now().duration_since(since).as_secs() < 5, "the binding counts at once");
+
+    patch(&stage.compute, &bindings(), None, "w1", "", json!({"spec": {"podPriorityClassName": "other"}})).await;
+    stage.pass(5).await;
+    make_pod(&stage.compute, &pod("more", VNODE, "1")).await;
+    until(&stage.compute, &pods(), Some("default"), "more", |pod| {
+        pod.is_some_and(|pod| pod["status"]["reason"] == "LeaseRefused")
+    })
+    .await;
+    stage.w1.delete(&classes(), None, "other", &json!({})).await.unwrap();
+    stage.w1.create(&classes(), None, &class("other", -1)).await.unwrap();
+    until_there(&stage.w1, &pods(), Some(MOUNT), &below("default", "more")).await;
+    assert!(stage.now().duration_since(since).as_secs() < 600, "a class made again is read again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_few_fields_of_a_running_pod_that_may_change_are_carried_over() {
     let (stage, _manager) = leased(json!({"directScheduling": true})).await;
     let physical = start_pod(&stage, &pod("web", VNODE, "1")).await;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use atoll_api::kubeocean::ClusterBinding;
+use atoll_apiserver::Identity;
 use atoll_meta::Status;
 use atoll_runtime::{BodyStream, Endpoint, Transport};
-use atoll_vnode::Manager;
+use atoll_vnode::{Manager, ShortCut, Worker};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -94,10 +96,7 @@ async fn a_priority_class_that_is_gone_is_made_again_when_it_is_missed() {
 #[tokio::test(start_paused = true)]
 async fn a_pod_without_a_place_is_told_so_and_given_up_only_if_it_is_made_again() {
     let (stage, _manager) = leased(json!({})).await;
-    let mut job = pod("job", VNODE, "1");
-    job["metadata"]["ownerReferences"] =
-        json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": true}]);
-    for own in [&pod("web", VNODE, "1"), &job] {
+    for own in [&pod("web", VNODE, "1"), &job()] {
         let physical = start_pod(&stage, own).await;
         let full =
             json!({"status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}});
@@ -118,4 +117,60 @@ async fn a_pod_without_a_place_is_told_so_and_given_up_only_if_it_is_made_again(
         assert_eq!(told.len(), 1, "{name} is told once: {told:#?}");
         assert!(told[0]["message"].as_str().unwrap().ends_with("no room"), "{}", told[0]);
     }
+}
+
+/// A pod that its controller makes again when it is given up.
+fn job() -> Value {
+    let mut job = pod("job", VNODE, "1");
+    job["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": true}]);
+    job
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_workers_clock_may_be_behind_without_harm() {
+    let stage = Stage::open().await;
+    let (mut options, clock) = (stage.options(), stage.clock.clone());
+    options.clock = Arc::new(move || clock().checked_add(jiff::SignedDuration::from_hours(1)).unwrap());
+    let _manager = Manager::start(options, stage.stop.child_token()).await;
+    make_node(&stage.w1, "n1", "4", "8Gi").await;
+    make_policy(&stage.w1, "p1", "w1", json!({})).await;
+    stage.bind("w1", json!({})).await;
+    until_there(&stage.compute, &nodes(), None, VNODE).await;
+    start_pod(&stage, &job()).await;
+    stage.pass(280).await;
+    let there = stage.w1.get(&pods(), Some(MOUNT), &below("default", "job")).await.unwrap();
+    assert!(there["metadata"]["deletionTimestamp"].is_null(), "it has five minutes: {there:#}");
+    until_gone(&stage.w1, &pods(), Some(MOUNT), &below("default", "job")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_found_its_place_unheard_is_not_given_up() {
+    let stage = Stage::open().await;
+    let (hold, held) = watch::channel(false);
+    let (mut options, hub) = (stage.options(), stage.hub.clone());
+    options.workers = ShortCut::new(move |_: &ClusterBinding, _: &str| {
+        let mut worker = Worker::in_process(&hub, "w1", Identity::master("vnode"));
+        let slow = Held { through: worker.endpoint.clone(), held: held.clone() };
+        worker.endpoint = Endpoint::new("w1", Arc::new(slow), "atoll-vnode");
+        Some(worker)
+    });
+    let _manager = Manager::start(options, stage.stop.child_token()).await;
+    make_node(&stage.w1, "n1", "4", "8Gi").await;
+    make_policy(&stage.w1, "p1", "w1", json!({})).await;
+    stage.bind("w1", json!({})).await;
+    until_there(&stage.compute, &nodes(), None, VNODE).await;
+    let name = below("default", "job");
+    start_pod(&stage, &job()).await;
+    let is_known = |pod: Option<&Value>| pod.is_some_and(|pod| !annotation(pod, "physical-pod-uid").is_empty());
+    until(&stage.compute, &pods(), Some("default"), "job", is_known).await;
+    stage.pass(10).await;
+    hold.send(true).unwrap();
+    run(&stage.w1, MOUNT, &name, "n1").await;
+    stage.pass(330).await;
+    let there = stage.w1.get(&pods(), Some(MOUNT), &name).await.unwrap();
+    assert!(there["metadata"]["deletionTimestamp"].is_null(), "{there:#}");
+    hold.send(false).unwrap();
+    let is_running = |pod: Option<&Value>| pod.is_some_and(|pod| pod["status"]["phase"] == "Running");
+    until(&stage.compute, &pods(), Some("default"), "job", is_running).await;
 }
