@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use atoll_api::kubeocean_names::{PREFIX, annotation, label, physical};
 use serde_json::{Value, json};
 
+use super::stamp::SHARED_BY;
 use super::thing::{Kind, Thing};
 use crate::tree::{self, Strings};
 
@@ -47,6 +48,7 @@ fn is_bookkeeping(key: &str) -> bool {
     key.starts_with(PREFIX)
         || key.starts_with("pv.kubernetes.io/")
         || key.starts_with("volume.kubernetes.io/")
+        || key.starts_with(SHARED_BY)
         || key == "kubectl.kubernetes.io/last-applied-configuration"
 }
 
@@ -82,7 +84,7 @@ fn claim(thing: &Thing, original: &Value) -> Result<Value, Unfit> {
 }
 
 /// Where volumes name the Secrets with which they are mounted: the object, and its fields for name and namespace.
-const SECRETS: [(&str, &str, &str); 11] = [
+const SECRETS: [(&str, &str, &str); 12] = [
     ("/csi/nodePublishSecretRef", "name", "namespace"),
     ("/csi/nodeStageSecretRef", "name", "namespace"),
     ("/csi/nodeExpandSecretRef", "name", "namespace"),
@@ -93,21 +95,24 @@ const SECRETS: [(&str, &str, &str); 11] = [
     ("/cephfs/secretRef", "name", "namespace"),
     ("/rbd/secretRef", "name", "namespace"),
     ("/scaleIO/secretRef", "name", "namespace"),
+    ("/storageos/secretRef", "name", "namespace"),
     ("/azureFile", "secretName", "secretNamespace"),
 ];
 
-/// The Secrets with which a volume is mounted, each once.
+/// The Secrets with which a volume is mounted, each once; one without a namespace is in that of the claim.
 pub(crate) fn volume_secrets(volume: &Value) -> BTreeSet<Thing> {
+    let claims = volume["spec"]["claimRef"]["namespace"].as_str();
     let named = SECRETS.iter().filter_map(|(place, name, namespace)| {
         let reference = volume["spec"].pointer(place)?;
         let text = |field: &str| reference[field].as_str().filter(|text| !text.is_empty());
-        Some(Thing::new(Kind::Secret, text(namespace)?, text(name)?))
+        Some(Thing::new(Kind::Secret, text(namespace).or(claims)?, text(name)?))
     });
     named.collect()
 }
 
 fn volume(original: &Value, mount: &str) -> Value {
     let mut spec = original["spec"].clone();
+    let claims = original["spec"]["claimRef"]["namespace"].as_str().unwrap_or_default();
     spec["persistentVolumeReclaimPolicy"] = "Retain".into();
     for field in ["claimRef", "nodeAffinity", "storageClassName"] {
         spec.as_object_mut().map(|map| map.remove(field));
@@ -115,9 +120,9 @@ fn volume(original: &Value, mount: &str) -> Value {
     for (place, name, namespace) in SECRETS {
         if let Some(reference) = spec.pointer_mut(place).filter(|reference| reference[name].is_string()) {
             // Into the mount namespace, where we may write Secrets, and not, as the original has it, into whatever
-            // namespace of the worker cluster has the same name; one without a namespace means nothing there.
-            let text = |field: &str| reference[field].as_str().unwrap_or_default().to_owned();
-            let below = physical(&text(namespace), &text(name));
+            // namespace of the worker cluster has the same name; one without a namespace is in that of the claim.
+            let text = |field: &str| reference[field].as_str().filter(|text| !text.is_empty());
+            let below = physical(text(namespace).unwrap_or(claims), text(name).unwrap_or_default());
             reference[name] = below.into();
             reference[namespace] = mount.into();
         }

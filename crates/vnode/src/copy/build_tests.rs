@@ -79,6 +79,12 @@ fn no_volume_names_a_secret_of_the_worker_cluster() {
     assert_eq!(copy["spec"]["csi"]["controllerExpandSecretRef"], there("b", "x"));
     let copy = made(Kind::Volume, json!({"spec": {"iscsi": {"secretRef": {"name": "a"}}}})).unwrap();
     assert_eq!(copy["spec"]["iscsi"]["secretRef"], there("a", ""), "of no namespace");
+    for kind in ["iscsi", "flexVolume", "cephfs", "rbd", "scaleIO", "storageos"] {
+        let bound =
+            json!({"spec": {"claimRef": {"name": "c", "namespace": "shop"}, kind: {"secretRef": {"name": "a"}}}});
+        assert_eq!(volume_secrets(&bound), [Thing::new(Kind::Secret, "shop", "a")].into(), "{kind}: the claim's");
+        assert_eq!(made(Kind::Volume, bound).unwrap()["spec"][kind]["secretRef"], there("a", "shop"), "{kind}");
+    }
     let azure = json!({"spec": {"azureFile": {"shareName": "s", "secretName": "a", "secretNamespace": "x"}}});
     assert_eq!(
         made(Kind::Volume, azure).unwrap()["spec"]["azureFile"],

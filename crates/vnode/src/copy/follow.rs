@@ -1,9 +1,10 @@
 //! Following originals and their copies.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use atoll_api::kubeocean_names::synced_by_label;
 use atoll_runtime::{Cache, Change, Informer, Selection};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::thing::{Kind, Thing};
@@ -17,6 +18,8 @@ pub(crate) struct Copies {
     originals: HashMap<Kind, Cache>,
     copies: HashMap<Kind, Cache>,
     mount: String,
+    /// Copies of ours that we have no use for and others have.
+    ceded: Mutex<HashSet<Thing>>,
 }
 
 impl Copies {
@@ -28,8 +31,12 @@ impl Copies {
         queues: &Queues,
     ) -> (Self, Vec<Informer>) {
         let (above, below, owner) = (&computing.endpoint, &worker.endpoint, &computing.owner);
-        let mut out =
-            Self { originals: HashMap::new(), copies: HashMap::new(), mount: binding.mount_namespace.clone() };
+        let mut out = Self {
+            originals: HashMap::new(),
+            copies: HashMap::new(),
+            mount: binding.mount_namespace.clone(),
+            ceded: Mutex::default(),
+        };
         let mut informers = Vec::new();
         for kind in Kind::ALL {
             let query = format!("labelSelector={}%3Dtrue", synced_by_label(&binding.cluster_id));
@@ -72,6 +79,21 @@ impl Copies {
     pub(crate) fn copy(&self, thing: &Thing) -> Option<Value> {
         let namespace = thing.kind.below(&self.mount).unwrap_or_default();
         self.copies.get(&thing.kind)?.get(namespace, &thing.physical()).map(|item| item.tree())
+    }
+
+    /// Leaves a copy to others who use it.
+    pub(super) fn cede(&self, thing: &Thing) {
+        self.ceded.lock().insert(thing.clone());
+    }
+
+    /// Takes back what was left to others: it is used here again.
+    pub(super) fn keep(&self, thing: &Thing) {
+        self.ceded.lock().remove(thing);
+    }
+
+    /// Whether a copy is left to others.
+    pub(crate) fn is_ceded(&self, thing: &Thing) -> bool {
+        self.ceded.lock().contains(thing)
     }
 
     /// Everything of a kind that is ours in the worker cluster.

@@ -100,6 +100,7 @@ impl Syncer {
                 thing.title()
             )));
         }
+        self.check_secrets(&thing, &volume, binding)?;
         for secret in volume_secrets(&volume) {
             self.users.add(pod, &secret);
             let missing = || Status::bad_request(format!("{} does not exist", secret.title()));
@@ -116,6 +117,21 @@ impl Syncer {
         self.bring(&thing, volume, binding).await
     }
 
+    /// Whether the copy of a volume names Secrets that are copies. Those of earlier versions may name Secrets of the
+    /// worker cluster, and what a volume names cannot be changed.
+    fn check_secrets(&self, thing: &Thing, volume: &Value, binding: &Binding) -> Result<(), Status> {
+        let Some(there) = self.copies.copy(thing) else { return Ok(()) };
+        let wanted = copy(thing, volume, &[], &binding.mount_namespace).map_err(Status::bad_request)?;
+        if volume_secrets(&there) == volume_secrets(&wanted) {
+            return Ok(());
+        }
+        Err(Status::bad_request(format!(
+            "the worker cluster's PersistentVolume {} names other Secrets than those copied for {}; it is made again once it is deleted",
+            tree::name(&there),
+            thing.title()
+        )))
+    }
+
     /// The original: as followed, if it has copies already, else as the computing cluster has it.
     async fn original(&self, thing: &Thing) -> Result<Option<Value>, Status> {
         match self.copies.original(thing) {
@@ -130,17 +146,26 @@ impl Syncer {
         if let Some(there) = &there {
             self.check_copy(thing, there)?;
         }
-        let original = self.mark(thing, original, binding).await?;
+        self.copies.keep(thing);
+        // Who made it must not delete it while we use it.
+        let theirs = there.as_ref().filter(|there| tree::label(there, label::CLUSTER_BINDING) != binding.name);
+        let original = self.mark(thing, original, binding, theirs.map(tree::uid)).await?;
         let marks = marks(binding, &self.computing.owner);
         let wanted = copy(thing, &original, &marks, &binding.mount_namespace).map_err(Status::bad_request)?;
         self.write_copy(thing, &wanted, there, &binding.mount_namespace).await
     }
 
     /// Has our marks on an original. Several pods, and several workers, may want the same one at once.
-    async fn mark(&self, thing: &Thing, mut original: Value, binding: &Binding) -> Result<Value, Status> {
+    async fn mark(
+        &self,
+        thing: &Thing,
+        mut original: Value,
+        binding: &Binding,
+        shared: Option<&str>,
+    ) -> Result<Value, Status> {
         let gvr = thing.kind.gvr();
         for _ in 0..MARK_TRIES {
-            let stamp = stamp::stamp(thing, &original, &binding.cluster_id, &binding.mount_namespace);
+            let stamp = stamp::stamp(thing, &original, &binding.cluster_id, &binding.mount_namespace, shared);
             let Some(patch) = stamp.map_err(Status::bad_request)? else { return Ok(original) };
             match self.above().patch(&gvr, thing.above(), &thing.name, "", Patch::Merge, &patch).await {
                 Err(status) if status.code == 409 => {
@@ -217,7 +242,8 @@ impl Syncer {
         self.bring(&thing, original, &binding).await.map(|()| None)
     }
 
-    /// Removes a copy, unless it is another binding's that still has it.
+    /// Removes a copy, unless another binding has it or uses it too. What it is marked with cannot be changed, for we may
+    /// not write claims and volumes: whoever uses it last removes it, whosever it was.
     async fn remove_copy(&self, thing: &Thing, original: Option<&Value>, binding: &Binding) -> Result<(), Status> {
         let (gvr, namespace, name) = (thing.kind.gvr(), thing.kind.below(&binding.mount_namespace), thing.physical());
         let there = match self.copies.copy(thing) {
@@ -231,6 +257,11 @@ impl Syncer {
         }
         let elsewhere = original.is_some_and(|original| stamp::is_copied_by_others(original, &binding.cluster_id));
         if elsewhere && tree::label(&there, label::CLUSTER_BINDING) != binding.name {
+            return Ok(());
+        }
+        let used = |own: &Value| !tree::is_deleting(own) && stamp::is_shared(own, &there, &binding.cluster_id);
+        if original.is_some_and(used) {
+            self.copies.cede(thing);
             return Ok(());
         }
         self.below().delete(&gvr, namespace, &name, &tree::only(tree::uid(&there))).await

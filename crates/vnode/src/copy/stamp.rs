@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use super::thing::Thing;
 use crate::tree;
 
+/// On an original, with a cluster id behind it: the uid of another binding's copy that this one uses too.
+pub(crate) const SHARED_BY: &str = "atoll.io/shared-by-";
+
 /// Whether an original is to lose its copy in this worker cluster.
 pub(crate) fn is_leaving(original: &Value, cluster_id: &str) -> bool {
     tree::is_deleting(original) || !tree::annotation(original, &deleting_annotation(cluster_id)).is_empty()
@@ -19,8 +22,23 @@ pub(crate) fn is_copied_by_others(original: &Value, cluster_id: &str) -> bool {
     tree::labels(original).keys().any(|key| key.starts_with(&synced_by_label("")) && *key != own)
 }
 
-/// The patch that marks an original; `None` if it is marked.
-pub(crate) fn stamp(thing: &Thing, original: &Value, cluster_id: &str, mount: &str) -> Result<Option<Value>, String> {
+/// Whether another binding uses this very copy of an original.
+pub(crate) fn is_shared(original: &Value, copy: &Value, cluster_id: &str) -> bool {
+    let labels = tree::labels(original);
+    tree::annotations(original).iter().any(|(key, uid)| {
+        key.strip_prefix(SHARED_BY)
+            .is_some_and(|id| id != cluster_id && uid == tree::uid(copy) && labels.contains_key(&synced_by_label(id)))
+    })
+}
+
+/// The patch that marks an original; `None` if it is marked. `shared` is the uid of a copy that another binding made.
+pub(crate) fn stamp(
+    thing: &Thing,
+    original: &Value,
+    cluster_id: &str,
+    mount: &str,
+    shared: Option<&str>,
+) -> Result<Option<Value>, String> {
     let (name, known) = (thing.physical(), tree::annotation(original, annotation::PHYSICAL_NAME));
     if !known.is_empty() && known != name {
         return Err(format!("{} says that its copy is named {known}, not {name}", thing.title()));
@@ -32,6 +50,9 @@ pub(crate) fn stamp(thing: &Thing, original: &Value, cluster_id: &str, mount: &s
     // One original may have copies in several workers, in namespaces of different names.
     if tree::annotation(original, annotation::PHYSICAL_NAMESPACE).is_empty() && thing.above().is_some() {
         wanted["metadata"]["annotations"][annotation::PHYSICAL_NAMESPACE] = mount.into();
+    }
+    if let Some(uid) = shared {
+        wanted["metadata"]["annotations"][format!("{SHARED_BY}{cluster_id}")] = uid.into();
     }
     let finalizer = object_finalizer(cluster_id);
     if !tree::has_finalizer(original, &finalizer) {
@@ -50,6 +71,7 @@ pub(crate) fn unstamp(original: &Value, cluster_id: &str) -> Option<Value> {
     let mut annotations = tree::annotations(original);
     labels.remove(&synced_by_label(cluster_id));
     annotations.remove(&deleting_annotation(cluster_id));
+    annotations.remove(&format!("{SHARED_BY}{cluster_id}"));
     if !others {
         for key in [label::MANAGED_BY, label::USED_BY_PV] {
             labels.remove(key);
@@ -104,10 +126,14 @@ mod tests {
             json!({"metadata": {"name": "x", "namespace": "default", "labels": {"mine": "1"}, "resourceVersion": "1"}});
         let mut object = plain.clone();
         for id in ["a", "b"] {
-            let patch = stamp(&thing, &object, id, "mount").unwrap().unwrap();
+            let shared = (id == "b").then_some("copy-of-a");
+            let patch = stamp(&thing, &object, id, "mount", shared).unwrap().unwrap();
             apply(&mut object, &patch);
-            assert_eq!(stamp(&thing, &object, id, "mount").unwrap(), None, "already marked");
+            assert_eq!(stamp(&thing, &object, id, "mount", shared).unwrap(), None, "already marked");
         }
+        let copy = |uid: &str| json!({"metadata": {"uid": uid}});
+        assert!(is_shared(&object, &copy("copy-of-a"), "a"), "b uses what a made");
+        assert!(!is_shared(&object, &copy("elsewhere"), "a") && !is_shared(&object, &copy("copy-of-a"), "b"));
         assert_eq!(object["metadata"]["finalizers"], json!(["kubeocean.io/finalizer-a", "kubeocean.io/finalizer-b"]));
         let patch = unstamp(&object, "a").unwrap();
         apply(&mut object, &patch);
@@ -126,6 +152,8 @@ mod tests {
     #[test]
     fn a_copy_of_another_name_is_a_conflict() {
         let object = json!({"metadata": {"annotations": {"kubeocean.io/physical-name": "other"}}});
-        assert!(stamp(&Thing::new(Kind::Secret, "default", "x"), &object, "a", "m").unwrap_err().contains("other"));
+        assert!(
+            stamp(&Thing::new(Kind::Secret, "default", "x"), &object, "a", "m", None).unwrap_err().contains("other")
+        );
     }
 }

@@ -57,8 +57,12 @@ impl Syncer {
             if head.label(label::CLUSTER_BINDING) != Some(&binding.name) || head.deleting {
                 continue;
             }
+            let thing = Thing::of_copy(kind, &item.tree());
+            if thing.as_ref().is_some_and(|thing| self.copies.is_ceded(thing)) {
+                continue;
+            }
             left.push(format!("{} {} in the worker cluster", kind.name(), item.key()));
-            Thing::of_copy(kind, &item.tree()).into_iter().for_each(|thing| self.queues.objects.add(thing));
+            thing.into_iter().for_each(|thing| self.queues.objects.add(thing));
         }
     }
 }

@@ -189,6 +189,75 @@ async fn claims_bring_their_volume_and_its_secret() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_claim_stays_while_another_binding_uses_its_copy() {
+    let (stage, _manager) = leased(json!({})).await;
+    make_policy(&stage.w1, "p2", "second", json!({})).await;
+    crate::corners::bind_again(&stage, json!({})).await;
+    bound_claim(&stage, json!({"csi": {"driver": "d", "volumeHandle": "h"}})).await;
+    let needs = json!({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]});
+    start_pod(&stage, &with("a", needs.clone())).await;
+    let mut other = with("b", needs);
+    other["spec"]["nodeName"] = "vnode-second-n1".into();
+    start_pod(&stage, &other).await;
+    let copies = [(claims(), Some(MOUNT), below("default", "data")), (volumes(), None, below("", "pv-1"))];
+    let uids = async || {
+        let mut out = Vec::new();
+        for (gvr, namespace, name) in &copies {
+            let copy = stage.w1.get(gvr, *namespace, name).await.unwrap();
+            assert!(copy["metadata"]["deletionTimestamp"].is_null(), "{copy:#}");
+            out.push(copy["metadata"]["uid"].clone());
+        }
+        out
+    };
+    let before = uids().await;
+    kill(&stage.compute, "default", "a").await;
+    let let_go = |claim: Option<&Value>| {
+        claim.is_some_and(|claim| claim["metadata"]["finalizers"] == json!(["kubeocean.io/finalizer-second"]))
+    };
+    until(&stage.compute, &claims(), Some("default"), "data", let_go).await;
+    until(&stage.compute, &volumes(), None, "pv-1", let_go).await;
+    assert_eq!(uids().await, before, "what the first made, the second uses");
+    crate::corners::until_going(&stage.w1, MOUNT, &below("default", "a")).await;
+    stage.compute.delete(&bindings(), None, "w1", &json!({})).await.unwrap();
+    until_gone(&stage.compute, &bindings(), None, "w1").await;
+    assert_eq!(uids().await, before, "nor does it hold the first binding back");
+    kill(&stage.compute, "default", "b").await;
+    for (gvr, namespace, name) in &copies {
+        until_gone(&stage.w1, gvr, *namespace, name).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_made_earlier_that_names_a_secret_of_the_lessor_is_not_used() {
+    let (stage, _manager) = leased(json!({})).await;
+    let source = json!({"csi": {"driver": "d", "volumeHandle": "h", "nodePublishSecretRef": {"name": "csi", "namespace": "kube-system"}}});
+    bound_claim(&stage, source.clone()).await;
+    make_pod(
+        &stage.compute,
+        &with("web", json!({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]})),
+    )
+    .await;
+    // It is known to be needed, or it would be removed at once.
+    stage.pass(5).await;
+    let system = stage.compute.get(&namespaces(), None, "kube-system").await.unwrap();
+    let mut earlier = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": below("", "pv-1"),
+        "labels": {"kubeocean.io/managed-by": "kubeocean", "kubeocean.io/cluster-binding": "w1", "atoll.io/computing-cluster": system["metadata"]["uid"]},
+        "annotations": {"kubeocean.io/virtual-name": "pv-1", "kubeocean.io/virtual-namespace": ""}},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}});
+    merge(&mut earlier["spec"], &source);
+    make(&stage.w1, &volumes(), None, earlier).await;
+    let mut publish = secret("csi");
+    publish["metadata"]["namespace"] = "kube-system".into();
+    make(&stage.compute, &secrets(), Some("kube-system"), publish).await;
+    stage.pass(120).await;
+    assert!(stage.w1.list(&pods(), None, "").await.unwrap().items.is_empty());
+    let told = stage.compute.list(&events(), Some("default"), "").await.unwrap().items;
+    assert!(told.iter().any(|event| event["message"].as_str().unwrap().contains("names other Secrets")), "{told:#?}");
+    stage.w1.delete(&volumes(), None, &below("", "pv-1"), &json!({})).await.unwrap();
+    until_there(&stage.w1, &pods(), Some(MOUNT), &below("default", "web")).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_volume_is_no_way_around_the_rule_on_paths_of_the_node() {
     let (stage, _manager) = leased(json!({})).await;
     bound_claim(&stage, json!({"hostPath": {"path": "/etc"}})).await;
