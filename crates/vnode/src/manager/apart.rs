@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::part::{Deployed, Half, KEEPER, MANAGER, Part, made, parts};
-use super::{AGENT, BINDING_WORKERS, Failure, Inner, all, condition, lease_of};
+use super::{AGENT, BINDING_WORKERS, Failure, Inner, all, condition, is_mere_telling, lease_of};
 use crate::binding::{Binding, FORCE_UNBIND, check, rival};
 use crate::{behind, resource, tree};
 
@@ -40,7 +40,9 @@ impl Inner {
         let sink = self.queue.clone();
         let bindings =
             Informer::start(self.endpoint.clone(), resource::bindings(), Selection::default(), move |change| {
-                sink.add(change.item().object.head.name.to_string());
+                if !is_mere_telling(&change) {
+                    sink.add(change.item().object.head.name.to_string());
+                }
             });
         let made: Vec<Informer> = made().into_iter().map(|(gvr, namespace)| self.follow_made(gvr, namespace)).collect();
         tokio::select! {

@@ -14,17 +14,18 @@ use std::time::Duration;
 
 use atoll_api::kubeocean::ClusterBinding;
 use atoll_meta::Status;
-use atoll_runtime::{Cache, Endpoint, Informer, Leadership, Queue, Selection, lead, work};
+use atoll_runtime::{Cache, Change, Endpoint, Informer, Item, Leadership, Queue, Selection, lead, work};
 use parking_lot::RwLock;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Clock;
 use crate::metrics::Tallies;
 use crate::proxier::{Attendance, Kubelets, Proxier, ProxierOptions, attend};
-use crate::resource;
 use crate::syncer::{Computing, Syncer};
 use crate::worker::WorkerResolver;
+use crate::{resource, tree};
 pub(crate) use binding::fingerprint;
 pub use part::Deployed;
 pub(crate) use part::proxier_pods;
@@ -254,7 +255,7 @@ impl Inner {
         let bindings =
             Informer::start(self.endpoint.clone(), resource::bindings(), Selection::default(), move |change| {
                 let name = &change.item().object.head.name;
-                if share.has(name) {
+                if share.has(name) && !is_mere_telling(&change) {
                     sink.add(name.to_string());
                 }
             });
@@ -311,6 +312,29 @@ fn all(cache: &Cache) -> Vec<ClusterBinding> {
     cache.list().iter().filter_map(|item| item.decode().ok()).collect()
 }
 
+/// Whether a binding only words its state otherwise. We do that ourselves with every count while it leaves; to look
+/// at it for that would write the next count at once, and so on.
+fn is_mere_telling(change: &Change) -> bool {
+    matches!(change, Change::Updated(old, new) if essence(old) == essence(new))
+}
+
+/// What of a binding somebody may have to do something about.
+fn essence(binding: &Item) -> Value {
+    let binding = binding.tree();
+    let (meta, status) = (&binding["metadata"], &binding["status"]);
+    let conditions: Vec<[&Value; 3]> =
+        tree::list(&status["conditions"]).iter().map(|own| [&own["type"], &own["status"], &own["reason"]]).collect();
+    json!([
+        meta["uid"],
+        meta["deletionTimestamp"],
+        meta["annotations"],
+        meta["finalizers"],
+        binding["spec"],
+        status["phase"],
+        conditions
+    ])
+}
+
 /// Why a binding is not ready: the reason and message of its conditions.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -321,5 +345,43 @@ pub(crate) struct Failure {
 impl From<Failure> for Status {
     fn from(failure: Failure) -> Self {
         Self::unavailable(format!("{}: {}", failure.reason, failure.message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_binding_that_only_counts_down_is_not_looked_at_for_that() {
+        let binding = json!({
+            "apiVersion": "cloud.tencent.com/v1beta1", "kind": "ClusterBinding",
+            "metadata": {"name": "w", "uid": "u", "resourceVersion": "1", "generation": 1, "finalizers": ["a"]},
+            "spec": {"clusterID": "w"},
+            "status": {"phase": "Ready", "conditions": [{"type": "Ready", "status": "False", "reason": "CleanupInProgress", "message": "3 pods"}]},
+        });
+        let changed = |pointer: &str, value: Value| {
+            let mut new = binding.clone();
+            new["metadata"]["resourceVersion"] = "2".into();
+            new["metadata"]["deletionTimestamp"] = Value::Null;
+            new["metadata"]["annotations"] = Value::Null;
+            *new.pointer_mut(pointer).unwrap() = value;
+            Change::Updated(Item::of(&binding).unwrap(), Item::of(&new).unwrap())
+        };
+        assert!(is_mere_telling(&changed("/status/conditions/0/message", json!("2 pods"))));
+        for (pointer, value) in [
+            ("/metadata/uid", json!("another")),
+            ("/metadata/deletionTimestamp", json!("2026-01-05T12:00:00Z")),
+            ("/metadata/annotations", json!({"atoll.io/force-unbind": "true"})),
+            ("/metadata/finalizers", json!([])),
+            ("/spec/clusterID", json!("x")),
+            ("/status/phase", json!("Failed")),
+            ("/status/conditions/0/status", json!("True")),
+            ("/status/conditions/0/reason", json!("CleanupFailed")),
+        ] {
+            assert!(!is_mere_telling(&changed(pointer, value)), "{pointer}");
+        }
+        assert!(!is_mere_telling(&Change::Deleted(Item::of(&binding).unwrap())));
     }
 }
