@@ -37,7 +37,7 @@ impl Note {
 
     /// What a later telling of the same event says in addition.
     fn extend(&mut self, later: Self) {
-        for field in ["count", "lastTimestamp", "message"] {
+        for field in ["count", "lastTimestamp"] {
             self.event[field] = later.event[field].clone();
         }
     }
@@ -76,21 +76,26 @@ pub async fn run(world: Arc<World>) {
         if count == 0 {
             return;
         }
-        let writes: Vec<_> = combine(notes.drain(..)).into_iter().map(|note| write(&world, note).boxed()).collect();
-        futures::stream::iter(writes).buffer_unordered(WIDTH).for_each(|()| std::future::ready(())).await;
+        for round in rounds(notes.drain(..)) {
+            let writes: Vec<_> = round.into_iter().map(|note| write(&world, note).boxed()).collect();
+            futures::stream::iter(writes).buffer_unordered(WIDTH).for_each(|()| std::future::ready(())).await;
+        }
     }
 }
 
-/// What was told several times in a row is written once.
-fn combine(notes: impl Iterator<Item = Note>) -> Vec<Note> {
-    let mut kept: Vec<Note> = Vec::new();
+/// What can be written at once, then what has to wait for it: what was told several times in the same words is written
+/// once, and an event that gets other words keeps their order, so that who watches sees each of them.
+fn rounds(notes: impl Iterator<Item = Note>) -> Vec<Vec<Note>> {
+    let mut rounds: Vec<Vec<Note>> = vec![Vec::new()];
     for note in notes {
-        match kept.iter_mut().find(|known| known.name() == note.name() && known.namespace == note.namespace) {
-            Some(known) => known.extend(note),
-            None => kept.push(note),
+        let Some(last) = rounds.last_mut() else { continue };
+        match last.iter_mut().find(|known| known.name() == note.name() && known.namespace == note.namespace) {
+            Some(known) if known.event["message"] == note.event["message"] => known.extend(note),
+            Some(_) => rounds.push(vec![note]),
+            None => last.push(note),
         }
     }
-    kept
+    rounds
 }
 
 /// Writes one event; a failure is only logged.
@@ -143,20 +148,35 @@ mod tests {
         Endpoint::new("nowhere", Arc::new(Nowhere), "test")
     }
 
-    #[test]
-    fn what_is_told_again_before_it_was_written_is_written_once() {
-        let note = |name: &str, count: u32, again: bool| Note {
+    fn note(name: &str, count: u32, message: &str) -> Note {
+        Note {
             endpoint: endpoint(),
             namespace: "d".into(),
-            event: json!({"metadata": {"name": name}, "count": count, "message": format!("{count}"),
+            event: json!({"metadata": {"name": name}, "count": count, "message": message,
                           "firstTimestamp": count, "lastTimestamp": count}),
-            again,
-        };
-        let all = [note("a", 1, false), note("b", 4, true), note("a", 2, true), note("a", 3, true)];
-        let kept = combine(all.into_iter());
+            again: count > 1,
+        }
+    }
+
+    #[test]
+    fn what_is_told_again_before_it_was_written_is_written_once() {
+        let all = [note("a", 1, "m"), note("b", 4, "m"), note("a", 2, "m"), note("a", 3, "m")];
+        let kept = rounds(all.into_iter()).remove(0);
         assert_eq!(kept.len(), 2);
         assert_eq!((kept[0].name(), kept[0].again, &kept[0].event["count"]), ("a", false, &json!(3)));
         assert_eq!((&kept[0].event["firstTimestamp"], &kept[0].event["lastTimestamp"]), (&json!(1), &json!(3)));
         assert_eq!((kept[1].name(), kept[1].again), ("b", true));
+    }
+
+    #[test]
+    fn other_words_of_the_same_event_are_written_one_after_the_other() {
+        let all =
+            [note("a", 10, "down"), note("b", 1, "m"), note("a", 11, "up"), note("c", 1, "m"), note("a", 12, "up")];
+        let told: Vec<Vec<_>> = rounds(all.into_iter())
+            .iter()
+            .map(|round| round.iter().map(|note| (note.name().to_owned(), note.event["message"].clone())).collect())
+            .collect();
+        let told_of = |name: &str, message: &str| (name.to_owned(), json!(message));
+        assert_eq!(told, [vec![told_of("a", "down"), told_of("b", "m")], vec![told_of("a", "up"), told_of("c", "m")],]);
     }
 }
