@@ -199,7 +199,7 @@ impl Manager {
     }
 
     /// The bindings as followed.
-    pub(crate) fn known(&self) -> Vec<atoll_runtime::Item> {
+    pub(crate) fn known(&self) -> Vec<Item> {
         self.inner.known.read().as_ref().map(Cache::list).unwrap_or_default()
     }
 
