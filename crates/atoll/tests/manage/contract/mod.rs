@@ -4,7 +4,7 @@
 mod fixture;
 mod shape;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use prost_reflect::{DescriptorPool, DynamicMessage};
@@ -104,12 +104,10 @@ impl<'a> Clients<'a> {
         let (code, document) = hub.rest(Some(&hub.token), "GET", "/manage/openapi.json", None).await;
         assert_eq!(code, 200);
         let mut pools = BTreeMap::new();
-        for operation in operations(&document) {
-            let (service, _) = operation.method();
-            if !pools.contains_key(&service) {
-                let pool = hub.reflect(&service).await;
-                pools.insert(service, pool);
-            }
+        let services: BTreeSet<_> = operations(&document).iter().map(|operation| operation.method().0).collect();
+        for service in services {
+            let pool = hub.reflect(&service).await;
+            pools.insert(service, pool);
         }
         Self { hub, document, pools, contract: Contract::read() }
     }
@@ -264,7 +262,7 @@ async fn every_operation_of_the_contract_is_answered_in_every_instance_of_a_runn
     match &clients.contract {
         Some(contract) => {
             let own = operations(&clients.document).into_iter().map(|own| (own.verb, own.path));
-            assert_eq!(own.collect::<std::collections::BTreeSet<_>>(), contract.answers.keys().cloned().collect());
+            assert_eq!(own.collect::<BTreeSet<_>>(), contract.answers.keys().cloned().collect());
         }
         None => {
             println!("SKIPPED: the document of the contract is not there; that of the hub is compared with the page")
