@@ -74,7 +74,7 @@ export function useFetched<T>(key: string | null, fetcher: (signal: AbortSignal)
     const stop = new AbortController()
     fetcher(stop.signal).then(
       (value) => stop.signal.aborted || setState({ key, value }),
-      (error) => stop.signal.aborted || setState({ key, error: error instanceof ApiError ? error : new ApiError(0, '', String(error)) }),
+      (error) => stop.signal.aborted || setState({ key, error: ApiError.of(error) }),
     )
     return () => stop.abort()
   }, [key, turn])

@@ -14,6 +14,12 @@ export class ApiError extends Error {
   ) {
     super(message)
   }
+
+  /** A problem of any kind as one of these; `code` is for what no server said. */
+  static of(problem: unknown, code = 0, reason = ''): ApiError {
+    if (problem instanceof ApiError) return problem
+    return new ApiError(code, reason, problem instanceof Error ? problem.message : String(problem))
+  }
 }
 
 export interface Call {

@@ -98,7 +98,7 @@ export class Live {
         await this.watch(version)
       } catch (error) {
         if (this.signal.aborted) return
-        const failure = error instanceof ApiError ? error : new ApiError(0, 'Unreachable', String(error))
+        const failure = ApiError.of(error, 0, 'Unreachable')
         // What is gone is gone; what is merely out of reach stays on the screen, marked as old.
         if (failure.code === 404 && this.source.single) this.entries.clear()
         this.set({ loaded: true, live: false, error: failure, entries: [...this.entries.values()] })

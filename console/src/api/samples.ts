@@ -41,7 +41,7 @@ export function useSamples(url: string | null): Samples {
         kept.set(url, list)
         setState({ list })
       } catch (error) {
-        if (!stop.signal.aborted) setState((before) => ({ ...before, error: error instanceof ApiError ? error : new ApiError(0, '', String(error)) }))
+        if (!stop.signal.aborted) setState((before) => ({ ...before, error: ApiError.of(error) }))
       }
     }
     void take()

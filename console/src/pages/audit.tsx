@@ -112,7 +112,7 @@ function useAudit() {
   const [read, setRead] = useState<Read>({ lines: [], ended: false, room: LIVE, at: 0, live: false })
   const [busy, setBusy] = useState(false)
   const asking = useRef(false)
-  const fail = useCallback((error: unknown) => setRead((before) => ({ ...before, live: false, error: error instanceof ApiError ? error : new ApiError(0, '', String(error)) })), [])
+  const fail = useCallback((error: unknown) => setRead((before) => ({ ...before, live: false, error: ApiError.of(error) })), [])
   useEffect(() => {
     const stop = new AbortController()
     let waiting: Numbered[] = []

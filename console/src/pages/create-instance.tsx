@@ -36,7 +36,7 @@ function Ask({ onClose, onMade }: { onClose: () => void; onMade: (name: string) 
       await call(path(ROOT, INSTANCES), { method: 'POST', body })
       onMade(name)
     } catch (problem) {
-      setError(problem instanceof ApiError ? problem : new ApiError(0, '', String(problem)))
+      setError(ApiError.of(problem))
       setBusy(false)
     }
   }
@@ -44,13 +44,10 @@ function Ask({ onClose, onMade }: { onClose: () => void; onMade: (name: string) 
     <Dialog
       title={t('home.create')}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{t('cancel')}</Button>
-          <Button look="primary" type="submit" form="create-instance" disabled={!valid || busy}>
-            {t('create')}
-          </Button>
-        </>
+      decide={
+        <Button look="primary" type="submit" form="create-instance" disabled={!valid || busy}>
+          {t('create')}
+        </Button>
       }
     >
       <form id="create-instance" className="stack" onSubmit={submit}>

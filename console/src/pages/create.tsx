@@ -74,7 +74,7 @@ export function CreateDialog({ place, resource, kind, namespaced, namespace, onC
       onClose()
       if (first && made.length === 1) go(objectLink(place, first.resource, first.object.metadata.namespace, first.object.metadata.name))
     } catch (problem) {
-      setError(problem instanceof ApiError ? problem : new ApiError(400, '', String(problem instanceof Error ? problem.message : problem)))
+      setError(ApiError.of(problem, 400))
     }
   }
   return (
@@ -83,9 +83,8 @@ export function CreateDialog({ place, resource, kind, namespaced, namespace, onC
       title={t('create.title', { kind })}
       onClose={onClose}
       tools={form && <Segments label={t('view')} value={view} onChange={turn} options={[{ value: 'form', text: t('form') }, { value: 'yaml', text: 'YAML' }]} />}
-      footer={
+      decide={
         <>
-          <Button onClick={onClose}>{t('cancel')}</Button>
           <Button disabled={!complete} onClick={() => attempt(true)}>
             {t('check')}
           </Button>

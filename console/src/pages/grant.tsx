@@ -35,20 +35,17 @@ export function GrantDialog({ onClose }: { onClose: () => void }) {
       toast('ok', t('grant.done', { name, role }))
       onClose()
     } catch (failure) {
-      setError(failure instanceof ApiError ? failure : new ApiError(0, '', String(failure)))
+      setError(ApiError.of(failure))
     }
   }
   return (
     <Dialog
       title={t('grant.new')}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{t('cancel')}</Button>
-          <Button look="primary" type="submit" form="grant" disabled={!name.trim()}>
-            {t('grant.give')}
-          </Button>
-        </>
+      decide={
+        <Button look="primary" type="submit" form="grant" disabled={!name.trim()}>
+          {t('grant.give')}
+        </Button>
       }
     >
       <form id="grant" className="stack" onSubmit={submit}>

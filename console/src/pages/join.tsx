@@ -61,7 +61,7 @@ function Paste({ instance, name, onDone }: { instance: string; name: string; onD
       toast('ok', t('join.joined', { name }))
       onDone()
     } catch (failure) {
-      setError(failure instanceof ApiError ? failure : new ApiError(0, '', String(failure)))
+      setError(ApiError.of(failure))
       setBusy(false)
     }
   }

@@ -41,20 +41,17 @@ export function LendDialog({ lenders, onClose }: { lenders: string[]; onClose: (
       toast('ok', t('lend.done', { name }))
       onClose()
     } catch (failure) {
-      setError(failure instanceof ApiError ? failure : new ApiError(0, '', String(failure)))
+      setError(ApiError.of(failure))
     }
   }
   return (
     <Dialog
       title={t('lend.new')}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{t('cancel')}</Button>
-          <Button look="primary" type="submit" form="lend" disabled={!name || !lender}>
-            {t('lend.go')}
-          </Button>
-        </>
+      decide={
+        <Button look="primary" type="submit" form="lend" disabled={!name || !lender}>
+          {t('lend.go')}
+        </Button>
       }
     >
       <form id="lend" className="stack" onSubmit={submit}>

@@ -118,13 +118,10 @@ function ScaleDialog({ object, place, resource, onClose }: Props & { onClose: ()
     <Dialog
       title={t('scale')}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{t('cancel')}</Button>
-          <Button look="primary" onClick={save}>
-            {t('scale')}
-          </Button>
-        </>
+      decide={
+        <Button look="primary" onClick={save}>
+          {t('scale')}
+        </Button>
       }
     >
       <Field label={t('replicas')}>{(id) => <input id={id} type="number" min={0} max={100000} className="input" value={count} onChange={(event) => setCount(Math.max(0, Number(event.target.value)))} onKeyDown={(event) => event.key === 'Enter' && save()} autoFocus />}</Field>

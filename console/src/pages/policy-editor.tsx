@@ -68,7 +68,7 @@ function Editor({ first }: { first: KObject }) {
       toast('ok', isNew ? t('created', { n: 1 }) : t('saved'))
       go(objectLink(place, resource, made.metadata.namespace, made.metadata.name))
     } catch (problem) {
-      setError(problem instanceof ApiError ? problem : new ApiError(400, '', String(problem)))
+      setError(ApiError.of(problem, 400))
     }
   }
   return (

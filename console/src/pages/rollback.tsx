@@ -40,13 +40,10 @@ export function RollbackDialog({ object, place, resource, onClose }: { object: K
     <Dialog
       title={t('rollback')}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{t('cancel')}</Button>
-          <Button look="primary" disabled={chosen === null} onClick={save}>
-            {t('rollback')}
-          </Button>
-        </>
+      decide={
+        <Button look="primary" disabled={chosen === null} onClick={save}>
+          {t('rollback')}
+        </Button>
       }
     >
       <div className="stack">

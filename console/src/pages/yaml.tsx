@@ -53,7 +53,7 @@ export default function YamlTab({ object, place, resource }: { object: KObject; 
       setDraft(null)
       setChanges(false)
     } catch (problem) {
-      setError(problem instanceof ApiError ? problem : new ApiError(400, 'YAML', problem instanceof Error ? problem.message : String(problem)))
+      setError(ApiError.of(problem, 400, 'YAML'))
     }
     setBusy(false)
   }

@@ -10,11 +10,13 @@ interface DialogProps {
   onClose: () => void
   children: ReactNode
   footer?: ReactNode
+  /** Instead of a footer: what decides, beside a button to cancel. */
+  decide?: ReactNode
   look?: 'wide' | 'drawer'
   tools?: ReactNode
 }
 
-export function Dialog({ title, onClose, children, footer, look, tools }: DialogProps) {
+export function Dialog({ title, onClose, children, footer, decide, look, tools }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null)
   const id = useId()
   useEffect(() => {
@@ -45,6 +47,12 @@ export function Dialog({ title, onClose, children, footer, look, tools }: Dialog
       </header>
       <div className="body">{children}</div>
       {footer && <footer>{footer}</footer>}
+      {decide && (
+        <footer>
+          <Button onClick={onClose}>{t('cancel')}</Button>
+          {decide}
+        </footer>
+      )}
     </dialog>
   )
 }
@@ -131,13 +139,10 @@ export function RetypeDialog({ title, name, children, onConfirm, onClose, verb }
     <Dialog
       title={title}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{t('cancel')}</Button>
-          <Button look="danger primary" disabled={typed !== name || busy} onClick={confirm}>
-            {verb}
-          </Button>
-        </>
+      decide={
+        <Button look="danger primary" disabled={typed !== name || busy} onClick={confirm}>
+          {verb}
+        </Button>
       }
     >
       <div className="stack">
