@@ -52,6 +52,7 @@ impl Transport for Faulty {
         }
         let inner = self.inner.clone();
         let sent = self.home.spawn(async move {
+            // Lateness is the fault, so there is nothing to wait for.
             if rate > 0 && late < 150 {
                 tokio::time::sleep(Duration::from_millis(late)).await;
             }
@@ -196,6 +197,7 @@ async fn after_many_random_faults_members_hold_exactly_what_policies_say() {
         if step % 20 == 15 {
             ways[0].cut.store(false, Ordering::Relaxed);
         }
+        // The next change comes at any moment of the work on this one: no event may set the pace.
         tokio::time::sleep(Duration::from_millis(random.random_range(0..40))).await;
     }
     for way in &ways {

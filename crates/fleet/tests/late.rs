@@ -133,6 +133,16 @@ async fn a_copy_that_is_overwritten_with_the_mark_of_a_former_work_is_put_right(
     }
 }
 
+/// Runs the fleet with one member behind `way` until a first map of its policy is there.
+async fn spread_by(world: &mut World, way: Arc<dyn Transport>, first: &str) {
+    let members = Arc::new(NamedMembers::new([("m1".to_owned(), Endpoint::new("m1", way, "atoll-fleet"))]));
+    world.run(|options| options.members = members).await;
+    world.join("m1", json!({})).await;
+    world.instance.create(&policies(), NS, &map_policy("p", "s", json!({}))).await.unwrap();
+    world.instance.create(&core("configmaps"), NS, &marked_map(first, "s", "1")).await.unwrap();
+    world.in_member("m1", &core("configmaps"), first, |_| true).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_arrives_after_its_work_has_gone_is_removed_and_nothing_else_is() {
     let mut world = World::new(1).await;
@@ -141,13 +151,7 @@ async fn a_copy_that_arrives_after_its_work_has_gone_is_removed_and_nothing_else
         holds: AtomicBool::new(false),
         kept: Mutex::default(),
     });
-    let way: Arc<dyn Transport> = held.clone();
-    let members = Arc::new(NamedMembers::new([("m1".to_owned(), Endpoint::new("m1", way, "atoll-fleet"))]));
-    world.run(|options| options.members = members).await;
-    world.join("m1", json!({})).await;
-    world.instance.create(&policies(), NS, &map_policy("p", "s", json!({}))).await.unwrap();
-    world.instance.create(&core("configmaps"), NS, &marked_map("before", "s", "1")).await.unwrap();
-    world.in_member("m1", &core("configmaps"), "before", |_| true).await;
+    spread_by(&mut world, held.clone(), "before").await;
     held.holds.store(true, Ordering::Relaxed);
     world.instance.create(&core("configmaps"), NS, &marked_map("late", "s", "1")).await.unwrap();
     world.eventually("it was sent", async || !held.kept.lock().is_empty()).await;
@@ -251,13 +255,7 @@ async fn a_copy_that_went_with_its_work_is_not_made_again() {
         armed: AtomicBool::new(false),
         made: AtomicBool::new(false),
     });
-    let shared: Arc<dyn Transport> = way.clone();
-    let members = Arc::new(NamedMembers::new([("m1".to_owned(), Endpoint::new("m1", shared, "atoll-fleet"))]));
-    world.run(|options| options.members = members).await;
-    world.join("m1", json!({})).await;
-    world.instance.create(&policies(), NS, &map_policy("p", "s", json!({}))).await.unwrap();
-    world.instance.create(&core("configmaps"), NS, &marked_map("settings", "s", "1")).await.unwrap();
-    world.in_member("m1", &core("configmaps"), "settings", |_| true).await;
+    spread_by(&mut world, way.clone(), "settings").await;
     way.armed.store(true, Ordering::Relaxed);
     let change = json!({"data": {"value": "2"}});
     world.instance.patch(&core("configmaps"), NS, "settings", "", Patch::Merge, &change).await.unwrap();

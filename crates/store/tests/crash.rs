@@ -100,6 +100,7 @@ fn run_and_kill(dir: &Path, life: Duration) -> Vec<String> {
         lines
     });
     is_ready.recv_timeout(Duration::from_secs(30)).expect("the writer did not open the store");
+    // At any moment: a kill after a line it said would always come just behind a commit.
     std::thread::sleep(life);
     child.kill().unwrap();
     child.wait().unwrap();
