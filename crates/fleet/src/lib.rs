@@ -31,6 +31,7 @@ pub mod evict;
 mod execute;
 mod failover;
 mod fleet;
+mod gates;
 pub mod gvr;
 mod index;
 mod install;

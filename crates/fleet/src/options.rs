@@ -10,6 +10,7 @@ use base64::Engine as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::gates;
 use crate::skip::Skip;
 
 /// What tells the time.
@@ -80,9 +81,25 @@ impl Options {
 /// What the keys of settings begin with, as annotations of whatever describes an instance.
 const SETTINGS: &str = "fleet.atoll.io/";
 
+/// The setting that lets ClusterTaintPolicies evict. It is asked for when such a policy is stored.
+pub const EVICTING_TAINTS: &str = "fleet.atoll.io/allow-no-execute-taint-policy";
+
+/// Whether annotations allow ClusterTaintPolicies to evict.
+pub fn allows_evicting_taints(annotations: &Value) -> bool {
+    annotations[EVICTING_TAINTS] == "true"
+}
+
 impl Options {
-    /// Takes settings from annotations, such as `fleet.atoll.io/failover: "true"`; what is not understood is told.
+    /// Takes settings from annotations, such as `fleet.atoll.io/failover: "true"`. What is not understood is told, and
+    /// then nothing changes.
     pub fn configure(&mut self, annotations: &Value) -> Result<(), String> {
+        let mut wanted = self.clone();
+        wanted.take(annotations)?;
+        *self = wanted;
+        Ok(())
+    }
+
+    fn take(&mut self, annotations: &Value) -> Result<(), String> {
         let given = annotations.as_object().into_iter().flatten();
         let own = given.filter_map(|(key, value)| Some((key.strip_prefix(SETTINGS)?, value.as_str()?)));
         let (mut namespaces, mut apis) = (vec!["kube-.*".to_owned()], String::new());
@@ -90,7 +107,9 @@ impl Options {
             match key {
                 "failover" => self.failover = read(key, value)?,
                 "no-execute-taint-eviction" => self.evict_on_taints = read(key, value)?,
+                "allow-no-execute-taint-policy" => drop(read::<bool>(key, value)?),
                 "preemption" => self.preemption = read(key, value)?,
+                "feature-gates" => gates::switch(self, value)?,
                 "graceful-eviction-timeout-seconds" => self.eviction_timeout = seconds(key, value)?,
                 "eviction-interval-seconds" => self.eviction_interval = seconds(key, value)?,
                 "cluster-status-update-seconds" => {
@@ -234,8 +253,19 @@ mod tests {
             "fleet.atoll.io/graceful-eviction-timeout-seconds": "5", "fleet.atoll.io/skipped-propagating-apis": "a.io"}))?;
         assert!(options.failover && options.evict_on_taints && options.eviction_timeout == Duration::from_secs(5));
         assert!(options.skip.kind(&atoll_meta::Gvk::new("a.io", "v1", "X")));
-        for (key, value) in [("failover", "perhaps"), ("unknown", "x"), ("skipped-propagating-namespaces", "(")] {
-            assert!(fresh().configure(&json!({format!("fleet.atoll.io/{key}"): value})).is_err(), "{key}");
+        options.configure(&json!({"fleet.atoll.io/feature-gates": "Failover=false, PropagateDeps=true"}))?;
+        assert!(!options.failover);
+        for (key, value) in [
+            ("no-execute-taint-eviction", "perhaps"),
+            ("unknown", "x"),
+            ("skipped-propagating-namespaces", "("),
+            ("allow-no-execute-taint-policy", "yes"),
+            ("feature-gates", "Failover"),
+        ] {
+            let mut options = fresh();
+            let given = json!({"fleet.atoll.io/failover": "true", format!("fleet.atoll.io/{key}"): value});
+            assert!(options.configure(&given).is_err(), "{key}");
+            assert!(!options.failover, "{key}: half of the settings were taken");
         }
         Ok(())
     }

@@ -243,6 +243,57 @@ async fn a_taint_is_borne_as_long_as_tolerations_say() {
     world.eventually("the second is over", async || world.targets("web-deployment").await.is_empty()).await;
 }
 
+/// Puts a condition into the status of a Cluster.
+async fn set_condition(world: &World, cluster: &str, condition: Value) {
+    let found = world.instance.get(&clusters(), None, cluster).await.unwrap();
+    let mut conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.push(condition);
+    let patch = json!({"status": {"conditions": conditions}});
+    world.instance.patch(&clusters(), None, cluster, "status", Patch::Merge, &patch).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taint_policies_evict_only_where_the_instance_allows_it() {
+    let mut world = World::new(2).await;
+    let definitions = atoll_api::crds(atoll_api::CrdSet::Atoll);
+    world.hub.add_native(|instance| &*instance.name == "root", definitions).await.unwrap();
+    let taint_policies = Gvr::new("policy.karmada.io", "v1alpha1", "clustertaintpolicies");
+    let rule = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterTaintPolicy", "metadata": {"name": "drain"},
+        "spec": {"addOnConditions": [{"conditionType": "Draining", "operator": "In", "statusValues": ["True"]}],
+                 "taints": [{"key": "draining", "effect": "NoExecute"}]}});
+    let refused = world.instance.create(&taint_policies, None, &rule).await.unwrap_err();
+    assert!(refused.code == 422 && refused.message.contains("allow-no-execute-taint-policy"), "{}", refused.message);
+    let settings = json!({"fleet.atoll.io/failover": "true", "fleet.atoll.io/no-execute-taint-eviction": "true",
+        "fleet.atoll.io/eviction-interval-seconds": "0", "fleet.atoll.io/allow-no-execute-taint-policy": "true"});
+    let described = json!({"apiVersion": "atoll.io/v1alpha1", "kind": "Instance",
+        "metadata": {"name": "fleet", "annotations": settings}, "spec": {"type": "Hosted"}});
+    let root = support::endpoint(&world.hub, "root");
+    root.create(&Gvr::new("atoll.io", "v1alpha1", "instances"), None, &described).await.unwrap();
+    world.instance.create(&taint_policies, None, &rule).await.unwrap();
+    world.run(|options| options.configure(&settings).unwrap()).await;
+    for name in ["m1", "m2"] {
+        world.join(name, json!({})).await;
+    }
+    let bears = json!([{"key": "draining", "operator": "Exists", "effect": "NoExecute"}]);
+    for (name, tolerations) in [("mover", json!([])), ("stayer", bears)] {
+        let spec = json!({"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}],
+            "placement": {"clusterTolerations": tolerations, "clusterAffinities": [
+                {"affinityName": "home", "clusterNames": ["m1"]}, {"affinityName": "away", "clusterNames": ["m2"]}]}});
+        world.instance.create(&policies(), NS, &policy(name, spec)).await.unwrap();
+        world.instance.create(&deployments(), NS, &deployment(name, 1)).await.unwrap();
+        world.report("m1", name, 1).await;
+    }
+    let draining = json!({"type": "Draining", "status": "True", "reason": "Asked", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    set_condition(&world, "m1", draining).await;
+    world.in_member("m2", &deployments(), "mover", |_| true).await;
+    let taints = world.instance.get(&clusters(), None, "m1").await.unwrap()["spec"]["taints"].clone();
+    assert_eq!((&taints[0]["key"], &taints[0]["effect"]), (&json!("draining"), &json!("NoExecute")));
+    assert!(world.member("m1").get_opt(&deployments(), NS, "mover").await.unwrap().is_some(), "the old copy waits");
+    world.report("m2", "mover", 1).await;
+    world.not_in_member("m1", &deployments(), "mover").await;
+    assert_eq!(world.targets("stayer-deployment").await, ["m1"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn application_failover_never_purges_unless_told_to() {
     let world = with_failover().await;

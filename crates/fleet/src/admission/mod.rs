@@ -73,6 +73,12 @@ impl Admission for Rules {
             return Ok(Vec::new());
         }
         let mut errors = check(review, object)?;
+        if resource(review) == ("policy.karmada.io", "clustertaintpolicies") {
+            let evicting = rest::evicting_taints(object);
+            if !evicting.is_empty() && !may_evict(review).await? {
+                errors.extend(evicting);
+            }
+        }
         if resource(review) == ("config.karmada.io", "resourceinterpretercustomizations") {
             errors.extend(overlaps(review, object).await?);
         }
@@ -82,6 +88,15 @@ impl Admission for Rules {
         let kind = &review.call.kind;
         Err(Status::invalid(&kind.group, &kind.kind, &review.name, &errors))
     }
+}
+
+/// Whether the Instance allows policies to put NoExecute taints on clusters.
+async fn may_evict(review: &Review<'_>) -> Result<bool, Status> {
+    let call = review.call;
+    let key = Key::new("atoll.io", "instances", "", &call.instance.name);
+    let described = call.hub.read(&call.hub.root(), key.as_str()).await?;
+    let annotations = described.map(|entry| entry.object.tree(entry.modified)["metadata"]["annotations"].clone());
+    Ok(annotations.is_some_and(|annotations| crate::options::allows_evicting_taints(&annotations)))
 }
 
 /// What other customisations in the instance say about the same kind.

@@ -94,15 +94,31 @@ pub fn check_taint_policy(spec: &ClusterTaintPolicySpec) -> Vec<FieldError> {
     for (at, taint) in spec.taints.iter().enumerate() {
         let path = root.child("taints").index(at);
         qualified(&mut errors, &path.child("key"), &taint.key);
-        if !matches!(taint.effect.as_str(), "NoSchedule" | "PreferNoSchedule") {
-            let why = "NoExecute taints by policy are not allowed, they would move workloads away on their own";
-            errors.push(FieldError::forbidden(path.child("effect"), why));
+        if !matches!(taint.effect.as_str(), "NoSchedule" | "PreferNoSchedule" | "NoExecute") {
+            errors.push(FieldError::not_supported(
+                path.child("effect"),
+                taint.effect.as_str(),
+                &["NoSchedule", "PreferNoSchedule", "NoExecute"],
+            ));
         }
         if spec.taints[..at].iter().any(|other| other.key == taint.key && other.effect == taint.effect) {
             errors.push(FieldError::duplicate(path, format!("{}:{}", taint.key, taint.effect)));
         }
     }
     errors
+}
+
+/// The taints of a ClusterTaintPolicy that would move workloads away on their own: allowed only where an Instance says so.
+pub fn evicting_taints(object: &Value) -> Vec<FieldError> {
+    let taints = object["spec"]["taints"].as_array().into_iter().flatten().enumerate();
+    let why = format!(
+        "NoExecute moves workloads away on its own; it is allowed where the Instance has the annotation {}=true",
+        crate::options::EVICTING_TAINTS
+    );
+    taints
+        .filter(|(_, taint)| taint["effect"] == "NoExecute")
+        .map(|(at, _)| FieldError::forbidden(FieldPath::new("spec.taints").index(at).child("effect"), why.as_str()))
+        .collect()
 }
 
 /// What is wrong with a FederatedResourceQuota.

@@ -181,12 +181,13 @@ fn a_cluster_gets_grades_and_is_checked() {
 #[test]
 fn taint_policies_and_quotas_are_checked() {
     let policy = json!({"spec": {"addOnConditions": [{"conditionType": "Ready", "operator": "Is", "statusValues": ["False"]}],
-        "taints": [{"key": "a", "effect": "NoExecute"}, {"key": "b", "effect": "NoSchedule"}, {"key": "b", "effect": "NoSchedule"}]}});
+        "taints": [{"key": "a", "effect": "NoExecute"}, {"key": "a", "effect": "Never"}, {"key": "b", "effect": "NoSchedule"}, {"key": "b", "effect": "NoSchedule"}]}});
     let found: Vec<String> =
         rest::check_taint_policy(&read(&policy).unwrap()).iter().map(ToString::to_string).collect();
-    for field in ["addOnConditions[0].operator", "taints[0].effect", "taints[2]"] {
+    for field in ["addOnConditions[0].operator", "taints[1].effect", "taints[3]"] {
         assert!(found.iter().any(|fault| fault.contains(field)), "{field}: {found:?}");
     }
+    assert_eq!(told(&rest::evicting_taints(&policy)), ["spec.taints[0].effect"]);
     let quota = json!({"spec": {"overall": {"cpu": "2"}, "staticAssignments": [
         {"clusterName": "m1", "hard": {"cpu": "2"}}, {"clusterName": "m2", "hard": {"cpu": "1", "memory": "1Gi"}}]}});
     assert_eq!(rest::check_quota(&read(&quota).unwrap()).len(), 2);

@@ -1,0 +1,86 @@
+//! Karmada's feature gates, as far as they mean something here.
+
+use crate::options::Options;
+
+/// What becomes of a gate.
+enum Gate {
+    /// A setting of the instance.
+    Setting(fn(&mut Options) -> &mut bool),
+    /// Always so.
+    Fixed(bool),
+}
+
+fn find(name: &str) -> Option<Gate> {
+    Some(match name {
+        "Failover" => Gate::Setting(|options| &mut options.failover),
+        "PropagationPolicyPreemption" => Gate::Setting(|options| &mut options.preemption),
+        "GracefulEviction"
+        | "PropagateDeps"
+        | "CustomizedClusterResourceModeling"
+        | "StatefulFailoverInjection"
+        | "PriorityBasedScheduling"
+        | "MultiplePodTemplatesScheduling"
+        | "ControllerPriorityQueue"
+        | "WorkloadAffinity" => Gate::Fixed(true),
+        "MultiClusterService"
+        | "ResourceQuotaEstimate"
+        | "FederatedQuotaEnforcement"
+        | "SchedulingOvercommitProtection" => Gate::Fixed(false),
+        _ => return None,
+    })
+}
+
+/// Switches gates as Karmada's flag does: `Name=true,Name=false`. What cannot be as wanted is told.
+pub fn switch(options: &mut Options, text: &str) -> Result<(), String> {
+    for one in text.split(',').map(str::trim).filter(|one| !one.is_empty()) {
+        let parts = one.split_once('=').and_then(|(name, value)| Some((name, value.parse::<bool>().ok()?)));
+        let (name, wanted) = parts.ok_or_else(|| format!("feature gate {one:?}: Name=true or Name=false is needed"))?;
+        match find(name).ok_or_else(|| format!("there is no feature gate {name}"))? {
+            Gate::Setting(field) => *field(options) = wanted,
+            Gate::Fixed(so) if so == wanted => {}
+            Gate::Fixed(so) => return Err(format!("feature gate {name} is always {so}")),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
+    use atoll_runtime::Endpoint;
+
+    use super::*;
+    use crate::options::NamedMembers;
+
+    struct Nowhere;
+
+    #[async_trait::async_trait]
+    impl atoll_runtime::Transport for Nowhere {
+        async fn send(
+            &self,
+            _: http::Request<bytes::Bytes>,
+        ) -> Result<http::Response<atoll_runtime::BodyStream>, atoll_meta::Status> {
+            Err(atoll_meta::Status::unavailable("nowhere"))
+        }
+    }
+
+    #[test]
+    fn gates_are_settings_or_fixed_and_what_cannot_be_is_told() {
+        let fresh = || Options::new(Endpoint::new("i", Arc::new(Nowhere), "t"), Arc::new(NamedMembers::new([])));
+        let mut options = fresh();
+        switch(&mut options, "Failover=true, PropagationPolicyPreemption=false,WorkloadAffinity=true,").unwrap();
+        assert!(options.failover && !options.preemption);
+        for (text, why) in [
+            ("PropagateDeps=false", "always true"),
+            ("MultiClusterService=true", "always false"),
+            ("Failover", "Name=true"),
+            ("Failover=maybe", "Name=true"),
+            ("Failovers=true", "no feature gate"),
+        ] {
+            let said = switch(&mut fresh(), text).unwrap_err();
+            assert!(said.contains(why), "{text}: {said}");
+        }
+    }
+}
