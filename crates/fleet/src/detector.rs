@@ -109,14 +109,17 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, tree: Value, po
         return Ok(Some(SOON));
     }
     let seen = tree["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-    // A template without a claim that is younger than a lazy policy was made with it in mind.
-    let fresh = claim::read(&tree).is_none() && policy.precedes(&seen);
-    let claim = claim(core, watched, key, claim::patch(&tree, Some(&policy.claim())));
     if !policy.is_lazy() {
+        let claim = claim(core, watched, key, claim::patch(&tree, Some(&policy.claim())));
         return put(core, key, &tree, policy, &seen, claim).await;
     }
-    // One that was made anew, perhaps from what was read of the former one with its claim, is new as well.
+    // A template without a claim that is younger than a lazy policy was made with it in mind.
+    let fresh = claim::read(&tree).is_none() && policy.precedes(&seen);
+    // One that was made anew, perhaps from what was read of the former one with its claim, is new as well: until it has
+    // a binding of its own it has no claim, so that it still looks new if the hub ends meanwhile.
     let former = core.binding(&key.binding()).is_some_and(|binding| !binding.is_of(&tree));
+    let wanted = (!former).then(|| policy.claim());
+    let claim = claim(core, watched, key, claim::patch(&tree, wanted.as_ref()));
     if !touched && !fresh && !former {
         claim.await?;
         // Works still follow the template and its overrides, and clusters may have changed.
@@ -149,13 +152,21 @@ async fn put(
     let (binding, epoch) = match prepare(core, tree, policy, existing.as_ref(), seen).await {
         Ok(prepared) => prepared,
         Err(status) => {
-            claim.await?;
+            if !policy.is_lazy() {
+                claim.await?;
+            }
             return Err(status);
         }
     };
     if existing.as_ref() == Some(&binding) {
         claim.await?;
         core.queues.works.add(key.binding());
+        return Ok(None);
+    }
+    if policy.is_lazy() {
+        // With its claim it does not look new any more, also to those who come after the end of this hub.
+        core.write_binding(existing.as_ref(), &binding, epoch).await?;
+        claim.await?;
         return Ok(None);
     }
     // Neither needs the other: whichever of them fails alone is made up for by another look.

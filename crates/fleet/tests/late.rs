@@ -88,6 +88,94 @@ async fn a_cluster_that_becomes_fit_while_a_binding_is_being_written_is_not_forg
     world.in_member("m2", &core("configmaps"), "settings", |_| true).await;
 }
 
+/// Lets requests of one sort never arrive.
+struct Halt {
+    inner: Arc<dyn Transport>,
+    halts: fn(&Request<Bytes>) -> bool,
+    halted: AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl Transport for Halt {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
+        if (self.halts)(&request) {
+            self.halted.store(true, Ordering::Relaxed);
+            std::future::pending::<()>().await;
+        }
+        self.inner.send(request).await
+    }
+}
+
+/// Starts controllers that are killed when they come to a request of this sort; `act` leads them there.
+async fn killed_at(world: &mut World, halts: fn(&Request<Bytes>) -> bool, act: impl AsyncFnOnce(&World)) {
+    let plain = world.instance.clone();
+    let halt = Arc::new(Halt { inner: plain.transport().clone(), halts, halted: AtomicBool::new(false) });
+    world.instance = Endpoint::new("fleet", halt.clone(), "test");
+    world.run_apart(|_| {}).await;
+    world.instance = plain;
+    act(world).await;
+    world.eventually("they come to it", async || halt.halted.load(Ordering::Relaxed)).await;
+    world.kill();
+}
+
+fn makes_binding(request: &Request<Bytes>) -> bool {
+    request.method() == Method::POST && request.uri().path().ends_with("/resourcebindings")
+}
+
+fn claims(request: &Request<Bytes>) -> bool {
+    request.method() == Method::PATCH && request.uri().path().ends_with("/configmaps/settings")
+}
+
+fn lazy_policy() -> Value {
+    map_policy("p", "s", json!({"activationPreference": "Lazy"}))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lazy_policy_is_activated_also_when_the_hub_is_killed_between_binding_and_claim() {
+    for halts in [makes_binding, claims] {
+        let mut world = World::new(1).await;
+        let act = async |world: &World| {
+            world.join("m1", json!({})).await;
+            world.instance.create(&policies(), NS, &lazy_policy()).await.unwrap();
+            world.instance.create(&core("configmaps"), NS, &marked_map("settings", "s", "1")).await.unwrap();
+        };
+        killed_at(&mut world, halts, act).await;
+        world.run(|_| {}).await;
+        world.in_member("m1", &core("configmaps"), "settings", |_| true).await;
+        let claim = "propagationpolicy.karmada.io/permanent-id";
+        let claimed = async || {
+            let template = world.instance.get(&core("configmaps"), NS, "settings").await.unwrap();
+            template["metadata"]["labels"][claim].is_string()
+        };
+        world.eventually("the template is claimed", claimed).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_template_that_is_made_anew_with_its_claim_is_activated_also_when_the_hub_is_killed() {
+    let mut world = World::start(1).await;
+    world.instance.create(&policies(), NS, &lazy_policy()).await.unwrap();
+    world.instance.create(&core("configmaps"), NS, &marked_map("settings", "s", "old")).await.unwrap();
+    world.in_member("m1", &core("configmaps"), "settings", |_| true).await;
+    let claim = "propagationpolicy.karmada.io/permanent-id";
+    let mut again = marked_map("settings", "s", "new");
+    world
+        .eventually("the template is claimed", async || {
+            let former = world.instance.get(&core("configmaps"), NS, "settings").await.unwrap();
+            for field in ["labels", "annotations"] {
+                again["metadata"][field] = former["metadata"][field].clone();
+            }
+            again["metadata"]["labels"][claim].is_string()
+        })
+        .await;
+    world.crash();
+    world.instance.delete(&core("configmaps"), NS, "settings", &Value::Null).await.unwrap();
+    world.instance.create(&core("configmaps"), NS, &again).await.unwrap();
+    killed_at(&mut world, makes_binding, async |_| {}).await;
+    world.run(|_| {}).await;
+    world.in_member("m1", &core("configmaps"), "settings", |copy| copy["data"]["value"] == "new").await;
+}
+
 async fn one_map() -> World {
     let world = World::start(1).await;
     world.instance.create(&policies(), NS, &map_policy("p", "s", json!({}))).await.unwrap();
