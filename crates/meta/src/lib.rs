@@ -22,3 +22,6 @@ pub use head::{Head, Owner};
 pub use id::{Gvk, Gvr, InstanceId, Revision, api_version, split_api_version};
 pub use object::{Key, Object, ObjectError};
 pub use quantity::Quantity;
+
+/// The header of requests that can wait while others run; its value does not matter.
+pub const PATIENT: &str = "atoll-patient";

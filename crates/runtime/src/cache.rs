@@ -5,7 +5,7 @@ mod pack;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use atoll_meta::{Object, Revision};
+use atoll_meta::{Object, Owner, Revision};
 use pack::{Packed, Packer};
 use parking_lot::RwLock;
 use serde_json::Value;
@@ -147,7 +147,7 @@ impl Cache {
 
     /// Puts an object and returns the one it replaces.
     pub fn put(&self, item: Item) -> Option<Item> {
-        self.inner.write().replace(&item.key(), item)
+        self.inner.write().replace(item.key(), item)
     }
 
     /// Puts an object that a write has just answered with, unless a later state is known; the
@@ -161,7 +161,7 @@ impl Cache {
         if number(&old) >= number(&item) {
             return;
         }
-        inner.replace(&key, item);
+        inner.replace(key, item);
     }
 
     /// Removes an object.
@@ -225,18 +225,29 @@ impl Cache {
 
 impl Inner {
     /// Puts an object in the place of the one it replaces.
-    fn replace(&mut self, key: &str, item: Item) -> Option<Item> {
-        let old = self.items.insert(key.to_owned(), Entry::Whole(item.clone())).map(|old| old.item());
-        if let Some(old) = &old {
-            self.unown(key, old);
+    fn replace(&mut self, key: String, item: Item) -> Option<Item> {
+        if let Some(packing) = &mut self.packing {
+            packing.touched.insert(key.clone());
         }
-        for owner in &item.object.head.owners {
+        let object = item.object.clone();
+        let Some(place) = self.items.get_mut(&key) else {
+            self.own(&key, &object.head.owners);
+            self.items.insert(key, Entry::Whole(item));
+            return None;
+        };
+        let old = std::mem::replace(place, Entry::Whole(item)).item();
+        // Owners hardly ever change.
+        if old.object.head.owners != object.head.owners {
+            self.unown(&key, &old);
+            self.own(&key, &object.head.owners);
+        }
+        Some(old)
+    }
+
+    fn own(&mut self, key: &str, owners: &[Owner]) {
+        for owner in owners {
             self.owned.entry(owner.uid.clone()).or_default().insert(key.to_owned());
         }
-        if let Some(packing) = &mut self.packing {
-            packing.touched.insert(key.to_owned());
-        }
-        old
     }
 
     /// The keys of what has not changed since this was called last.

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::transport::{BodyStream, RemoteTransport, ServiceTransport, Transport};
+use crate::watch::WatchStream;
 
 /// The languages of patches.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
@@ -39,33 +40,19 @@ pub struct List {
     pub items: Vec<Value>,
 }
 
-/// One event of a watch.
-#[derive(Debug)]
-pub enum WatchEvent {
-    /// An object came to be, or came into view.
-    Added(Value),
-    /// An object changed.
-    Modified(Value),
-    /// An object is gone, or out of view.
-    Deleted(Value),
-    /// Nothing happened up to this revision; the flag marks the end of the initial state.
-    Bookmark(String, bool),
-    /// The server ended the watch.
-    Error(Status),
-}
-
 /// A way to one Kubernetes API. Cheap to clone.
 #[derive(Clone)]
 pub struct Endpoint {
     name: Arc<str>,
     transport: Arc<dyn Transport>,
     agent: Arc<str>,
+    patient: bool,
 }
 
 impl Endpoint {
     /// Over any transport; `name` appears in logs and messages, `agent` becomes the field manager.
     pub fn new(name: &str, transport: Arc<dyn Transport>, agent: &str) -> Self {
-        Self { name: name.into(), transport, agent: agent.into() }
+        Self { name: name.into(), transport, agent: agent.into(), patient: false }
     }
 
     /// Over HTTPS. A request is sent once: whoever asked decides what a refusal means, and when to try again.
@@ -110,6 +97,12 @@ impl Endpoint {
         Self { agent: agent.into(), ..self.clone() }
     }
 
+    /// The same endpoint for what can wait while others ask this API for something.
+    #[must_use]
+    pub fn patient(&self) -> Self {
+        Self { patient: true, ..self.clone() }
+    }
+
     /// What carries requests.
     pub fn transport(&self) -> &Arc<dyn Transport> {
         &self.transport
@@ -131,14 +124,16 @@ impl Endpoint {
         content_type: &str,
         body: Bytes,
     ) -> Result<Response<BodyStream>, Status> {
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header("user-agent", &*self.agent)
             .header("accept", "application/json")
-            .header("content-type", content_type)
-            .body(body)
-            .map_err(|error| Status::bad_request(error.to_string()))?;
+            .header("content-type", content_type);
+        if self.patient {
+            request = request.header(atoll_meta::PATIENT, "1");
+        }
+        let request = request.body(body).map_err(|error| Status::bad_request(error.to_string()))?;
         self.transport.send(request).await
     }
 
@@ -227,6 +222,18 @@ impl Endpoint {
         language: Patch<'_>,
         patch: &Value,
     ) -> Result<Value, Status> {
+        parse(&self.send_patch(gvr, namespace, name, sub, language, patch).await?)
+    }
+
+    pub(crate) async fn send_patch(
+        &self,
+        gvr: &Gvr,
+        namespace: Option<&str>,
+        name: &str,
+        sub: &str,
+        language: Patch<'_>,
+        patch: &Value,
+    ) -> Result<Bytes, Status> {
         let mut path = gvr.path(namespace, Some(name));
         if !sub.is_empty() {
             path = format!("{path}/{sub}");
@@ -240,7 +247,7 @@ impl Endpoint {
                 "application/apply-patch+yaml"
             }
         };
-        parse(&self.send(Method::PATCH, &path, content_type, encode(patch)).await?)
+        self.send(Method::PATCH, &path, content_type, encode(patch)).await
     }
 
     /// Deletes an object; `options` is a DeleteOptions object or null. A missing object is not an error.
@@ -292,18 +299,25 @@ impl Endpoint {
         let mut token = String::new();
         loop {
             let path = page_path(gvr, namespace, [query, &token]);
-            let bytes = self.send(Method::GET, &path, "application/json", Bytes::new()).await?;
-            let page: Page<'_> = serde_json::from_slice(&bytes).map_err(no_json)?;
-            let kind = page.kind.trim_end_matches("List");
-            for item in &page.items {
-                each(item.get(), kind, &page.api_version);
+            let (revision, next) = self.page(&path, &mut each).await?;
+            if next.is_empty() {
+                return Ok(revision);
             }
-            if page.metadata.next.is_empty() {
-                return Ok(page.metadata.resource_version);
-            }
-            token = format!("continue={}", page.metadata.next);
+            token = format!("continue={next}");
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Reads one page of a collection; `each` gets the JSON of every object with the kind and version of the list.
+    /// Gives the revision and the token of the next page, which is empty on the last one.
+    pub async fn page(&self, path: &str, mut each: impl FnMut(&str, &str, &str)) -> Result<(String, String), Status> {
+        let bytes = self.send(Method::GET, path, "application/json", Bytes::new()).await?;
+        let page: Page<'_> = serde_json::from_slice(&bytes).map_err(no_json)?;
+        let kind = page.kind.trim_end_matches("List");
+        for item in &page.items {
+            each(item.get(), kind, &page.api_version);
+        }
+        Ok((page.metadata.resource_version, page.metadata.next))
     }
 
     /// Watches a collection from a revision; with an empty one the present state comes first.
@@ -330,7 +344,7 @@ impl Endpoint {
         if code >= 400 {
             return Err(Status::from_json(code, &collect(answer.into_body()).await?));
         }
-        Ok(WatchStream { body: answer.into_body(), buffer: BytesMut::new(), searched: 0 })
+        Ok(WatchStream::new(answer.into_body()))
     }
 
     /// Creates an object or, when it exists, leaves it; returns what is there.
@@ -368,9 +382,14 @@ impl Endpoint {
 
 /// Reads a body to its end.
 pub async fn collect(mut body: BodyStream) -> Result<Bytes, Status> {
-    let mut all = BytesMut::new();
+    let failed = |error: std::io::Error| Status::unavailable(error.to_string());
+    // Most come in one piece, which is taken as it is.
+    let first = body.next().await.transpose().map_err(failed)?.unwrap_or_default();
+    let Some(second) = body.next().await else { return Ok(first) };
+    let mut all = BytesMut::from(first);
+    all.extend_from_slice(&second.map_err(failed)?);
     while let Some(piece) = body.next().await {
-        all.extend_from_slice(&piece.map_err(|error| Status::unavailable(error.to_string()))?);
+        all.extend_from_slice(&piece.map_err(failed)?);
     }
     Ok(all.freeze())
 }
@@ -385,7 +404,7 @@ fn page_path(gvr: &Gvr, namespace: Option<&str>, query: [&str; 2]) -> String {
     path
 }
 
-fn encode(value: &Value) -> Bytes {
+pub(crate) fn encode(value: &Value) -> Bytes {
     // A tree always serialises.
     serde_json::to_vec(value).unwrap_or_default().into()
 }
@@ -394,7 +413,7 @@ fn parse(bytes: &[u8]) -> Result<Value, Status> {
     serde_json::from_slice(bytes).map_err(no_json)
 }
 
-fn no_json(error: serde_json::Error) -> Status {
+pub(crate) fn no_json(error: serde_json::Error) -> Status {
     Status::internal(format!("answer is not JSON: {error}"))
 }
 
@@ -424,75 +443,4 @@ struct PageMeta {
 /// Some servers say `null` for an empty list.
 fn items<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<&'de RawValue>, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
-}
-
-/// One line of a watch whose object is not looked into.
-#[derive(Deserialize)]
-pub(crate) struct Line<'a> {
-    /// `ADDED` and the like.
-    #[serde(rename = "type")]
-    pub kind: &'a str,
-    /// The object.
-    #[serde(borrow)]
-    pub object: &'a RawValue,
-}
-
-impl<'a> Line<'a> {
-    /// Reads one.
-    pub(crate) fn read(line: &'a [u8]) -> Result<Self, Status> {
-        serde_json::from_slice(line).map_err(no_json)
-    }
-}
-
-/// The events of a watch, one JSON line each.
-pub struct WatchStream {
-    body: BodyStream,
-    buffer: BytesMut,
-    /// Up to here there is no end of a line.
-    searched: usize,
-}
-
-impl WatchStream {
-    /// The next event; `None` when the server closed the stream.
-    pub async fn next(&mut self) -> Option<Result<WatchEvent, Status>> {
-        let line = self.line().await?;
-        Some(line.and_then(|line| event(&line)))
-    }
-
-    /// The next event as it was sent.
-    pub(crate) async fn line(&mut self) -> Option<Result<Bytes, Status>> {
-        loop {
-            if let Some(end) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
-                let line = self.buffer.split_to(self.searched + end + 1).freeze();
-                self.searched = 0;
-                if line.len() > 1 {
-                    return Some(Ok(line));
-                }
-                continue;
-            }
-            self.searched = self.buffer.len();
-            match self.body.next().await? {
-                Ok(piece) => self.buffer.extend_from_slice(&piece),
-                Err(error) => return Some(Err(Status::unavailable(error.to_string()))),
-            }
-        }
-    }
-}
-
-pub(crate) fn event(line: &[u8]) -> Result<WatchEvent, Status> {
-    let mut tree = parse(line)?;
-    let object = tree["object"].take();
-    Ok(match tree["type"].as_str().unwrap_or_default() {
-        "ADDED" => WatchEvent::Added(object),
-        "MODIFIED" => WatchEvent::Modified(object),
-        "DELETED" => WatchEvent::Deleted(object),
-        "BOOKMARK" => WatchEvent::Bookmark(
-            object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned(),
-            object["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true",
-        ),
-        _ => {
-            let code = u16::try_from(object["code"].as_u64().unwrap_or(500)).unwrap_or(500);
-            WatchEvent::Error(Status::from_json(code, object.to_string().as_bytes()))
-        }
-    })
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_meta::{Gvr, Status};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::{Cache, Item};
-use crate::endpoint::{Endpoint, Line, WatchEvent, event};
+use crate::endpoint::Endpoint;
+use crate::watch::Seen;
 
 /// Which objects to follow.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +70,7 @@ enum Trim {
     /// Fields of the metadata; the object needs no tree for that.
     Fields(&'static [&'static str]),
     /// Anything.
-    Tree(fn(&mut serde_json::Value)),
+    Tree(fn(&mut Value)),
 }
 
 impl Trim {
@@ -76,7 +78,12 @@ impl Trim {
         match self {
             Self::Fields(without) => Item::read(text, kind, api_version, without),
             Self::Tree(trim) => {
-                let mut tree = Item::read(text, kind, api_version, &[])?.tree();
+                let mut tree: Value = serde_json::from_str(text).ok()?;
+                for (key, usual) in [("kind", kind), ("apiVersion", api_version)] {
+                    if tree.get(key).is_none() {
+                        tree.as_object_mut()?.insert(key.to_owned(), usual.into());
+                    }
+                }
                 trim(&mut tree);
                 Item::of(&tree)
             }
@@ -115,7 +122,7 @@ impl Informer {
         endpoint: Endpoint,
         gvr: Gvr,
         selection: Selection,
-        trim: fn(&mut serde_json::Value),
+        trim: fn(&mut Value),
         sink: impl Fn(Change) + Send + Sync + 'static,
     ) -> Self {
         let cache = Cache::packing();
@@ -150,7 +157,7 @@ impl Informer {
             cache: cache.clone(),
             synced: synced_tx,
             healthy: healthy_tx,
-            revision: String::new(),
+            revision: Arc::default(),
         };
         let token = stop.clone();
         tokio::spawn(async move {
@@ -189,7 +196,8 @@ struct Follower {
     cache: Cache,
     synced: watch::Sender<bool>,
     healthy: watch::Sender<Option<Status>>,
-    revision: String,
+    /// What has been seen; empty when it must be read whole.
+    revision: Arc<str>,
 }
 
 impl Follower {
@@ -206,7 +214,7 @@ impl Follower {
                 }
                 Err(status) => {
                     if matches!(status.code, 410 | 422 | 400) {
-                        self.revision.clear();
+                        self.revision = Arc::default();
                     }
                     tracing::debug!(endpoint = self.endpoint.name(), resource = %self.gvr.resource, %status, "watch interrupted");
                     self.healthy.send_replace(Some(status));
@@ -227,30 +235,14 @@ impl Follower {
         let mut stream =
             self.endpoint.watch(&self.gvr, namespace.as_deref(), &self.selection.query, &self.revision).await?;
         self.healthy.send_replace(None);
-        while let Some(line) = stream.line().await {
-            self.take(&line?)?;
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, line: &[u8]) -> Result<(), Status> {
-        let read = Line::read(line)?;
-        match read.kind {
-            "ADDED" | "MODIFIED" => {
-                if let Some(item) = self.trim.read(read.object.get(), "", "") {
-                    self.put(item);
-                }
+        let trim = self.trim;
+        while let Some(seen) = stream.seen(|text| trim.read(text, "", "")).await {
+            match seen? {
+                Seen::Put(item) => self.put(item),
+                Seen::Gone(item) => self.remove(item),
+                Seen::Bookmark(revision) => self.revision = revision.into(),
+                Seen::Nothing => {}
             }
-            "DELETED" => {
-                if let Some(item) = self.trim.read(read.object.get(), "", "") {
-                    self.remove(item);
-                }
-            }
-            _ => match event(line)? {
-                WatchEvent::Bookmark(revision, _) => self.revision = revision,
-                WatchEvent::Error(status) => return Err(status),
-                _ => {}
-            },
         }
         Ok(())
     }
@@ -267,19 +259,19 @@ impl Follower {
         };
         let read = endpoint.visit(&gvr, namespace, &query, each).await;
         // Half a list is no place to go on from.
-        let revision = read.inspect_err(|_| self.revision.clear())?;
+        let revision = read.inspect_err(|_| self.revision = Arc::default())?;
         for gone in self.cache.keys().into_iter().filter(|known| !present.contains(known)) {
             if let Some(item) = self.cache.remove(&gone) {
                 (self.sink)(Change::Deleted(item));
             }
         }
-        self.revision = revision;
+        self.revision = revision.into();
         self.synced.send_replace(true);
         Ok(())
     }
 
     fn put(&mut self, item: Item) {
-        self.revision = item.revision.to_string();
+        self.revision = item.revision.clone();
         match self.cache.put(item.clone()) {
             Some(old) if old.revision == item.revision => {}
             Some(old) => (self.sink)(Change::Updated(old, item)),
@@ -288,7 +280,7 @@ impl Follower {
     }
 
     fn remove(&mut self, item: Item) {
-        self.revision = item.revision.to_string();
+        self.revision = item.revision.clone();
         self.cache.remove(&item.key());
         (self.sink)(Change::Deleted(item));
     }

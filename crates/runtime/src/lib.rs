@@ -6,6 +6,7 @@
 //!
 //! Start at [`Endpoint`] (one Kubernetes API, wherever it runs) and [`Informer`].
 
+mod brief;
 mod cache;
 mod client;
 mod endpoint;
@@ -13,10 +14,13 @@ mod informer;
 mod leader;
 mod queue;
 mod transport;
+mod watch;
 
+pub use brief::{Brief, Written};
 pub use cache::{Cache, Item, key};
-pub use endpoint::{Endpoint, List, Patch, WatchEvent, WatchStream, collect};
+pub use endpoint::{Endpoint, List, Patch, collect};
 pub use informer::{Change, Informer, Selection};
 pub use leader::{Leadership, lead};
 pub use queue::{Queue, Ticket, work};
 pub use transport::{BodyStream, RemoteTransport, ReplaceableTransport, ServiceTransport, Transport};
+pub use watch::{Seen, WatchEvent, WatchStream};

@@ -40,7 +40,7 @@ impl RemoteTransport {
 #[async_trait::async_trait]
 impl Transport for RemoteTransport {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
-        let request = request.map(|bytes| kube::client::Body::from(bytes.to_vec()));
+        let request = request.map(kube::client::Body::from);
         let answer = self.client.send(request).await.map_err(|error| unreachable(&error))?;
         Ok(answer.map(|body| -> BodyStream {
             Box::pin(body.into_data_stream().map_err(|error| std::io::Error::other(error.to_string())))
