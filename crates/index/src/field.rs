@@ -1,19 +1,22 @@
 //! Paths of fields in selectors: `a.b`, `a['b.c']`, `.a.b`.
 
+use std::collections::BTreeMap;
+
 use atoll_meta::Status;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Fields that are looked up by index; others are compared inside the object.
 pub const INDEXED: [&str; 9] = [
     "spec.nodeName",
-    "status.phase",
     "spec.type",
+    "spec.clusterName",
+    "status.phase",
     "type",
     "reason",
     "involvedObject.kind",
     "involvedObject.name",
     "involvedObject.uid",
-    "spec.clusterName",
 ];
 
 /// Splits a path into its steps.
@@ -59,18 +62,50 @@ pub fn text(tree: &Value, steps: &[String]) -> String {
     }
 }
 
+/// The parts of an object, not looked into.
+pub type Parts<'a> = BTreeMap<&'a str, &'a RawValue>;
+
 /// The indexed fields an object has.
 pub fn indexed(tree: &Value) -> impl Iterator<Item = (&'static str, String)> + '_ {
     INDEXED.iter().filter_map(move |path| {
         let value = path.split('.').try_fold(tree, |value, step| value.get(step))?;
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Number(_) | Value::Bool(_) => value.to_string(),
-            _ => return None,
-        };
-        // Longer than any value worth asking for; a b-tree page must hold several.
-        (!text.is_empty() && text.len() <= 256).then_some((*path, text))
+        Some((*path, worth(value)?))
     })
+}
+
+/// The indexed fields an object has, from its parts; `None` when they can only be read from its tree.
+pub fn indexed_parts(parts: &Parts<'_>) -> Option<Vec<(&'static str, String)>> {
+    let mut found = Vec::new();
+    let mut open = ("", Parts::new());
+    for path in INDEXED {
+        let value = match path.split_once('.') {
+            None => parts.get(path),
+            Some((part, field)) => {
+                // Fields of the same part stand together.
+                if open.0 != part {
+                    let text = parts.get(part).map(|raw| raw.get()).filter(|text| text.starts_with('{'));
+                    open = (part, serde_json::from_str(text.unwrap_or("{}")).ok()?);
+                }
+                open.1.get(field)
+            }
+        };
+        let value = value.map(|raw| raw.get()).filter(|text| !text.starts_with(['{', '[']));
+        if let Some(text) = value.and_then(|text| worth(&serde_json::from_str(text).ok()?)) {
+            found.push((path, text));
+        }
+    }
+    Some(found)
+}
+
+/// A value as it is looked up, if it is worth that.
+fn worth(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(_) | Value::Bool(_) => value.to_string(),
+        _ => return None,
+    };
+    // Longer than any value worth asking for; a b-tree page must hold several.
+    (!text.is_empty() && text.len() <= 256).then_some(text)
 }
 
 #[cfg(test)]

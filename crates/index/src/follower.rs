@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_meta::{Gvr, Status};
-use atoll_runtime::{Endpoint, WatchEvent};
+use atoll_runtime::{Endpoint, Seen};
 use jiff::Timestamp;
-use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::row::Row;
@@ -79,18 +78,19 @@ impl Follower {
         }
         let mut stream = self.endpoint.watch(&self.gvr(), None, "", revision).await?;
         self.shelf.state.lock().trouble = None;
-        while let Some(event) = stream.next().await {
-            let (tree, gone) = match event? {
-                WatchEvent::Added(tree) | WatchEvent::Modified(tree) => (tree, false),
-                WatchEvent::Deleted(tree) => (tree, true),
-                WatchEvent::Bookmark(at, _) => {
+        let api_version = self.gvr().api_version();
+        let read = |text: &str| Row::read(text, &self.shelf.kind, &api_version).map(Arc::new);
+        while let Some(seen) = stream.seen(read).await {
+            let (row, gone) = match seen? {
+                Seen::Put(row) => (row, false),
+                Seen::Gone(row) => (row, true),
+                Seen::Bookmark(at) => {
                     self.send(Message::Progress(self.shelf.clone(), at.clone())).await?;
                     *revision = at;
                     continue;
                 }
-                WatchEvent::Error(status) => return Err(status),
+                Seen::Nothing => continue,
             };
-            let Some(row) = Row::of(tree) else { continue };
             revision.clone_from(&row.revision);
             let shelf = self.shelf.clone();
             self.send(if gone { Message::Remove(shelf, row) } else { Message::Put(shelf, row) }).await?;
@@ -108,6 +108,7 @@ impl Follower {
     /// Reads the whole state page by page; only differences are written.
     async fn relist(&self) -> Result<String, Status> {
         let mut gone = self.known().await?;
+        let api_version = self.gvr().api_version();
         let mut next = String::new();
         loop {
             let mut path = format!("{}?limit={PAGE}", self.gvr().path(None, None));
@@ -115,37 +116,29 @@ impl Follower {
                 path.push_str("&continue=");
                 path.push_str(&encode(&next));
             }
-            let mut page = self.endpoint.get_path(&path).await?;
-            let items = page["items"].take();
-            for tree in items.as_array().cloned().unwrap_or_default() {
-                self.compare(tree, &mut gone).await?;
+            let mut rows = Vec::with_capacity(PAGE);
+            let each = |text: &str, _: &str, _: &str| rows.extend(Row::read(text, &self.shelf.kind, &api_version));
+            let (revision, token) = self.endpoint.page(&path, each).await?;
+            for row in rows {
+                self.compare(row, &mut gone).await?;
             }
-            let metadata = &page["metadata"];
-            match metadata["continue"].as_str().filter(|token| !token.is_empty()) {
-                Some(token) => token.clone_into(&mut next),
-                None => {
-                    let revision = metadata["resourceVersion"].as_str().unwrap_or_default().to_owned();
-                    for ((namespace, name), _) in gone {
-                        let row = Row { namespace, name, ..Row::default() };
-                        self.send(Message::Remove(self.shelf.clone(), row)).await?;
-                    }
-                    self.send(Message::Synced(self.shelf.clone(), revision.clone())).await?;
-                    return Ok(revision);
-                }
+            if !token.is_empty() {
+                next = token;
+                continue;
             }
+            for ((namespace, name), _) in gone {
+                let row = Arc::new(Row { namespace, name, ..Row::default() });
+                self.send(Message::Remove(self.shelf.clone(), row)).await?;
+            }
+            self.send(Message::Synced(self.shelf.clone(), revision.clone())).await?;
+            return Ok(revision);
         }
     }
 
-    async fn compare(&self, mut tree: Value, gone: &mut HashMap<(String, String), String>) -> Result<(), Status> {
-        if tree.get("kind").is_none() {
-            // Items of built-in lists leave out what the list says once.
-            tree["kind"] = self.shelf.kind.clone().into();
-            tree["apiVersion"] = self.gvr().api_version().into();
-        }
-        let Some(row) = Row::of(tree) else { return Ok(()) };
+    async fn compare(&self, row: Row, gone: &mut HashMap<(String, String), String>) -> Result<(), Status> {
         match gone.remove(&(row.namespace.clone(), row.name.clone())) {
             Some(revision) if revision == row.revision && !revision.is_empty() => Ok(()),
-            _ => self.send(Message::Found(self.shelf.clone(), row)).await,
+            _ => self.send(Message::Found(self.shelf.clone(), Arc::new(row))).await,
         }
     }
 

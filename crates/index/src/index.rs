@@ -227,7 +227,7 @@ impl Index {
         for object in objects {
             if let Some(row) = Row::of(object) {
                 self.writer()
-                    .send(Message::Found(shelf.clone(), row))
+                    .send(Message::Found(shelf.clone(), Arc::new(row)))
                     .await
                     .map_err(|_| Status::unavailable("the index is closing"))?;
             }
@@ -240,7 +240,7 @@ impl Index {
 
     /// Takes one object of a source out directly.
     pub async fn remove(&self, shelf: &Arc<Shelf>, namespace: &str, name: &str) {
-        let row = Row { namespace: namespace.into(), name: name.into(), ..Row::default() };
+        let row = Arc::new(Row { namespace: namespace.into(), name: name.into(), ..Row::default() });
         if self.writer().send(Message::Remove(shelf.clone(), row)).await.is_ok() {
             self.flush().await;
         }

@@ -1,8 +1,12 @@
 //! An object on its way into the index.
 
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{field, redact};
+use crate::field::{self, Parts};
+use crate::redact::{may_change, redact};
 
 /// An object as the index keeps it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,23 +41,72 @@ impl Row {
         if name.is_empty() {
             return None;
         }
-        let created = text("creationTimestamp").parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_millisecond);
         let owners = meta.get("ownerReferences").and_then(Value::as_array);
-        let mut owners: Vec<String> =
-            owners.into_iter().flatten().filter_map(|owner| owner["uid"].as_str().map(ToOwned::to_owned)).collect();
-        owners.sort_unstable();
-        owners.dedup();
+        let owners = owners.into_iter().flatten().filter_map(|owner| owner["uid"].as_str().map(ToOwned::to_owned));
+        let labels = meta.get("labels").and_then(Value::as_object);
+        let labels = labels.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
         Some(Self {
             namespace: text("namespace"),
             uid: text("uid"),
             revision: text("resourceVersion"),
-            created,
+            created: created(&text("creationTimestamp")),
             deleting: meta.get("deletionTimestamp").is_some_and(|time| !time.is_null()),
-            owners,
-            terms: terms(&tree),
+            owners: unique(owners.collect()),
+            terms: terms(labels, field::indexed(&tree)),
             body: tree.to_string(),
             name,
         })
+    }
+
+    /// From the JSON of an object as a server sends it, of this kind if it does not say; `None` when it has no name.
+    /// Most objects need no tree for that.
+    pub fn read(text: &str, kind: &str, api_version: &str) -> Option<Self> {
+        if !may_change(text, kind)
+            && let Some(row) = Self::plain(text, kind, api_version)
+        {
+            return Some(row);
+        }
+        let mut tree: Value = serde_json::from_str(text).ok()?;
+        let map = tree.as_object_mut()?;
+        if !map.contains_key("kind") {
+            // Items of built-in lists leave out what the list says once.
+            map.insert("kind".into(), kind.into());
+            map.insert("apiVersion".into(), api_version.into());
+        }
+        Self::of(tree)
+    }
+
+    /// From the JSON of an object that has nothing to hide; `None` when that takes a tree.
+    fn plain(text: &str, kind: &str, api_version: &str) -> Option<Self> {
+        let mut parts: Parts<'_> = serde_json::from_str(text).ok()?;
+        let usual = [kind, api_version].map(serde_json::value::to_raw_value);
+        if let [Ok(kind), Ok(api_version)] = &usual
+            && !parts.contains_key("kind")
+        {
+            parts.insert("kind", kind);
+            parts.insert("apiVersion", api_version);
+        }
+        let mut meta: Parts<'_> = serde_json::from_str(parts.get("metadata")?.get()).ok()?;
+        meta.remove("managedFields");
+        let text = |key: &str| -> String {
+            meta.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+        };
+        let labels: BTreeMap<String, Value> = part(&meta, "labels")?;
+        let labels = labels.iter().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
+        let owners: Vec<Owner> = part(&meta, "ownerReferences")?;
+        let owners = owners.into_iter().filter_map(|owner| Some(owner.uid.as_str()?.to_owned()));
+        let row = Self {
+            name: text("name"),
+            namespace: text("namespace"),
+            uid: text("uid"),
+            revision: text("resourceVersion"),
+            created: created(&text("creationTimestamp")),
+            deleting: meta.get("deletionTimestamp").is_some_and(|raw| raw.get() != "null"),
+            owners: unique(owners.collect()),
+            terms: terms(labels, field::indexed_parts(&parts)?.into_iter()),
+            body: body(&parts, &meta),
+        };
+        (!row.name.is_empty()).then_some(row)
     }
 
     /// The object.
@@ -67,12 +120,173 @@ impl Row {
     }
 }
 
-fn terms(tree: &Value) -> Vec<(String, String)> {
-    let labels = tree["metadata"]["labels"].as_object();
-    let labels =
-        labels.into_iter().flatten().filter_map(|(key, value)| Some((format!("l:{key}"), value.as_str()?.to_owned())));
-    let fields = field::indexed(tree).map(|(path, value)| (format!("f:{path}"), value));
-    let mut all: Vec<(String, String)> = labels.chain(fields).collect();
+#[derive(Deserialize)]
+struct Owner {
+    #[serde(default)]
+    uid: Value,
+}
+
+/// A part as a type; `None` when it is not like that.
+fn part<T: Default + serde::de::DeserializeOwned>(parts: &Parts<'_>, key: &str) -> Option<T> {
+    parts.get(key).map_or_else(|| Some(T::default()), |raw| serde_json::from_str(raw.get()).ok())
+}
+
+fn created(text: &str) -> i64 {
+    text.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_millisecond)
+}
+
+fn unique(mut list: Vec<String>) -> Vec<String> {
+    list.sort_unstable();
+    list.dedup();
+    list
+}
+
+fn terms<'a>(
+    labels: impl Iterator<Item = (&'a str, &'a str)>,
+    fields: impl Iterator<Item = (&'static str, String)>,
+) -> Vec<(String, String)> {
+    let labels = labels.map(|(key, value)| (format!("l:{key}"), value.to_owned()));
+    let mut all: Vec<(String, String)> =
+        labels.chain(fields.map(|(path, value)| (format!("f:{path}"), value))).collect();
     all.sort_unstable();
     all
+}
+
+/// The JSON of an object from its parts and those of its metadata. Keys that are borrowed have nothing to escape.
+fn body(parts: &Parts<'_>, meta: &Parts<'_>) -> String {
+    let mut out = String::with_capacity(1024);
+    let mut open = "{";
+    for (key, value) in parts {
+        out.extend([open, "\"", key, "\":"]);
+        open = ",";
+        if *key != "metadata" {
+            out.push_str(value.get());
+            continue;
+        }
+        out.push('{');
+        for (at, (key, value)) in meta.iter().enumerate() {
+            out.extend([if at > 0 { "," } else { "" }, "\"", key, "\":", value.get()]);
+        }
+        out.push('}');
+    }
+    out.push('}');
+    // Rows wait to be written: without this each would keep the unused capacity.
+    out.shrink_to_fit();
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Words of all that redaction, labels, owners and indexed fields look at.
+    fn word() -> impl Strategy<Value = String> {
+        let words = [
+            "kind",
+            "Secret",
+            "ConfigMap",
+            "PediaCluster",
+            "data",
+            "stringData",
+            "spec",
+            "status",
+            "metadata",
+            "labels",
+            "annotations",
+            "atoll.io/sensitive",
+            "true",
+            "env",
+            "name",
+            "value",
+            "DB_PASSWORD",
+            "token",
+            "kubeconfig",
+            "nodeName",
+            "phase",
+            "type",
+            "reason",
+            "involvedObject",
+            "uid",
+            "ownerReferences",
+            "managedFields",
+            "deletionTimestamp",
+            "creationTimestamp",
+            "2024-01-01T00:00:00Z",
+            "resourceVersion",
+            "namespace",
+            "apiVersion",
+            "a\"b",
+            "ä/ö",
+            "\u{1}",
+            "kubectl.kubernetes.io/last-applied-configuration",
+            "{\"kind\":\"Secret\",\"data\":{\"a\":\"b\"}}",
+            "",
+        ];
+        proptest::sample::select(words.to_vec()).prop_map(ToOwned::to_owned)
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            4 => word().prop_map(Value::from),
+            1 => any::<i64>().prop_map(Value::from),
+            1 => any::<bool>().prop_map(Value::from),
+            1 => Just(Value::Null),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            prop_oneof![
+                3 => proptest::collection::btree_map(word(), inner.clone(), 0..6).prop_map(|map| json!(map)),
+                1 => proptest::collection::vec(inner, 0..4).prop_map(Value::from),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_text_of_an_object_makes_the_row_of_its_tree(
+            meta in proptest::collection::btree_map(word(), value(), 0..6),
+            rest in proptest::collection::btree_map(word(), value(), 0..5),
+            listed in proptest::sample::select(vec!["Pod", "Secret", "ConfigMap"]),
+        ) {
+            let mut tree = json!(rest);
+            tree["metadata"] = json!(meta);
+            tree["metadata"]["name"] = "x".into();
+            let text = tree.to_string();
+            if tree.get("kind").is_none() {
+                tree["kind"] = listed.into();
+                tree["apiVersion"] = "v1".into();
+            }
+            prop_assert_eq!(Row::read(&text, listed, "v1"), Row::of(tree));
+        }
+    }
+
+    #[test]
+    fn what_has_nothing_to_hide_is_read_without_a_tree() {
+        let tree = json!({
+            "kind": "Pod", "apiVersion": "v1",
+            "metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "7", "labels": {"app": "web"},
+                "creationTimestamp": "2024-01-01T00:00:00Z", "managedFields": [{"manager": "m"}],
+                "annotations": {"note": "{\"a\":1}"}, "ownerReferences": [{"uid": "b"}, {"uid": "a"}, {"uid": "b"}]},
+            "spec": {"nodeName": "node", "containers": [{"env": [{"name": "MODE", "value": "x"}]}]},
+            "status": {"phase": "Running"},
+        });
+        let text = tree.to_string();
+        assert!(!may_change(&text, ""));
+        let row = Row::plain(&text, "", "").unwrap();
+        assert_eq!((row.label("app"), row.owners.len(), row.terms.len(), row.created > 0), (Some("web"), 2, 3, true));
+        assert!(!row.body.contains("managedFields"));
+        assert_eq!(Some(row), Row::of(tree));
+        for nameless in ["{}", "[]", "1", "{\"metadata\":{}}", "{\"metadata\":[]}", "{"] {
+            assert_eq!(Row::read(nameless, "Pod", "v1"), None, "{nameless}");
+        }
+    }
+
+    #[test]
+    fn a_secret_of_a_list_is_one_without_saying_so() {
+        let row = Row::read("{\"metadata\":{\"name\":\"s\"},\"data\":{\"a\":\"canary\"}}", "Secret", "v1").unwrap();
+        assert!(!row.body.contains("canary"), "{}", row.body);
+    }
 }

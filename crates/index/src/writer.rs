@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::live::LiveEvent;
 use crate::row::Row;
@@ -16,14 +17,18 @@ const BATCH: usize = 2_000;
 /// How many changes wait at most; followers pause when the store is slower than they are.
 const QUEUE: usize = 8_192;
 
+/// How long after a transaction the next one begins at the earliest. What comes after a pause is written at once; what
+/// comes in a stream is written together, and an object that changes several times is written once.
+const GATHER: Duration = Duration::from_millis(20);
+
 /// What followers tell the writer.
 pub enum Message {
     /// An object is so now; the revision the shelf is at with it.
-    Put(Arc<Shelf>, Row),
+    Put(Arc<Shelf>, Arc<Row>),
     /// An object was found while everything is read: the shelf is not at its revision yet.
-    Found(Arc<Shelf>, Row),
+    Found(Arc<Shelf>, Arc<Row>),
     /// An object is gone; its last state as far as known.
-    Remove(Arc<Shelf>, Row),
+    Remove(Arc<Shelf>, Arc<Row>),
     /// Nothing else happened up to this revision.
     Progress(Arc<Shelf>, String),
     /// The whole state up to this revision has been told.
@@ -43,7 +48,9 @@ pub fn start(
     let (sender, mut receiver) = mpsc::channel(QUEUE);
     tokio::spawn(async move {
         let mut messages = Vec::with_capacity(BATCH);
+        let mut next = Instant::now();
         while receiver.recv_many(&mut messages, BATCH).await > 0 {
+            gather(&mut receiver, &mut messages, next).await;
             let mut pending = Vec::with_capacity(messages.len());
             for message in messages.drain(..) {
                 match message {
@@ -60,9 +67,23 @@ pub fn start(
                 }
             }
             commit(&*store, &shelves, &live, pending).await;
+            next = Instant::now() + GATHER;
         }
     });
     sender
+}
+
+/// Waits for more until the next transaction may begin, unless somebody waits for what is there.
+async fn gather(receiver: &mut mpsc::Receiver<Message>, messages: &mut Vec<Message>, next: Instant) {
+    let urgent = |message: &Message| matches!(message, Message::Drop(..) | Message::Flush(_) | Message::Synced(..));
+    let mut looked = 0;
+    while messages.len() < BATCH && !messages[looked..].iter().any(urgent) {
+        looked = messages.len();
+        let more = receiver.recv_many(messages, BATCH - looked);
+        if !matches!(tokio::time::timeout_at(next, more).await, Ok(1..)) {
+            return;
+        }
+    }
 }
 
 async fn commit(store: &dyn Store, shelves: &Shelves, live: &broadcast::Sender<LiveEvent>, messages: Vec<Message>) {
@@ -73,21 +94,27 @@ async fn commit(store: &dyn Store, shelves: &Shelves, live: &broadcast::Sender<L
     if messages.is_empty() {
         return;
     }
-    let batch: Vec<Write> = messages.iter().flat_map(|(_, writes)| writes.iter().cloned()).collect();
-    retry(|| store.write(batch.clone())).await;
+    let mut told = Vec::with_capacity(messages.len());
+    let mut batch = Vec::with_capacity(2 * messages.len());
     for (message, writes) in messages {
-        tell(live, message, writes);
+        told.push((message, writes.len() > 1));
+        batch.extend(writes);
+    }
+    let batch = Arc::new(batch);
+    retry(|| store.write(batch.clone())).await;
+    for (message, reached) in told {
+        tell(live, message, reached);
     }
 }
 
 fn writes(message: Message, here: &impl Fn(&Shelf) -> bool) -> Option<(Message, Vec<Write>)> {
     let writes = match &message {
         Message::Put(shelf, row) if here(shelf) => {
-            let mut all = vec![Write::Put { shelf: shelf.id, row: Arc::new(row.clone()) }];
+            let mut all = vec![Write::Put { shelf: shelf.id, row: row.clone() }];
             all.extend(progress(shelf, &row.revision));
             all
         }
-        Message::Found(shelf, row) if here(shelf) => vec![Write::Put { shelf: shelf.id, row: Arc::new(row.clone()) }],
+        Message::Found(shelf, row) if here(shelf) => vec![Write::Put { shelf: shelf.id, row: row.clone() }],
         Message::Remove(shelf, row) if here(shelf) => {
             let mut all =
                 vec![Write::Remove { shelf: shelf.id, namespace: row.namespace.clone(), name: row.name.clone() }];
@@ -118,7 +145,7 @@ async fn retry<F: Future<Output = Result<(), atoll_meta::Status>>>(work: impl Fn
     }
 }
 
-fn tell(live: &broadcast::Sender<LiveEvent>, message: Message, writes: Vec<Write>) {
+fn tell(live: &broadcast::Sender<LiveEvent>, message: Message, reached: bool) {
     let advance = |shelf: &Shelf, revision: &str| {
         if !revision.is_empty() {
             shelf.applied.send_replace(Revision::of(revision));
@@ -127,17 +154,15 @@ fn tell(live: &broadcast::Sender<LiveEvent>, message: Message, writes: Vec<Write
     match message {
         Message::Put(shelf, row) | Message::Found(shelf, row) => {
             // Not reached by what is merely found: the rest is still being read.
-            if writes.len() > 1 {
+            if reached {
                 advance(&shelf, &row.revision);
             }
-            if let Some(Write::Put { row, .. }) = writes.into_iter().next() {
-                // Nobody may be listening.
-                let _ = live.send(LiveEvent::Put(shelf, row));
-            }
+            // Nobody may be listening.
+            let _ = live.send(LiveEvent::Put(shelf, row));
         }
         Message::Remove(shelf, row) => {
             advance(&shelf, &row.revision);
-            let _ = live.send(LiveEvent::Removed(shelf, Arc::new(row)));
+            let _ = live.send(LiveEvent::Removed(shelf, row));
         }
         Message::Progress(shelf, revision) => advance(&shelf, &revision),
         Message::Synced(shelf, revision) => {

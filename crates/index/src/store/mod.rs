@@ -4,6 +4,7 @@ mod postgres;
 mod secure;
 mod sqlite;
 
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -56,7 +57,7 @@ pub trait Store: Send + Sync {
     /// Removes a shelf with everything on it.
     async fn drop_shelf(&self, id: i64) -> Result<(), Status>;
     /// Writes changes, all or none; later ones win.
-    async fn write(&self, writes: Vec<Write>) -> Result<(), Status>;
+    async fn write(&self, writes: Arc<Vec<Write>>) -> Result<(), Status>;
     /// Reads.
     async fn select(&self, statement: Statement) -> Result<Vec<Vec<Cell>>, Status>;
 }
@@ -77,17 +78,16 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> Status {
 }
 
 /// The last change of each object, and the last progress of each shelf.
-fn coalesce(writes: Vec<Write>) -> (Vec<Write>, Vec<(i64, String)>) {
-    let mut last: std::collections::HashMap<(i64, String, String), usize> =
-        std::collections::HashMap::with_capacity(writes.len());
-    let mut kept: Vec<Option<Write>> = Vec::with_capacity(writes.len());
-    let mut progress: std::collections::BTreeMap<i64, String> = std::collections::BTreeMap::new();
+fn coalesce(writes: &[Write]) -> (Vec<&Write>, BTreeMap<i64, &String>) {
+    let mut last: HashMap<(i64, &str, &str), usize> = HashMap::with_capacity(writes.len());
+    let mut kept: Vec<Option<&Write>> = Vec::with_capacity(writes.len());
+    let mut progress = BTreeMap::new();
     for write in writes {
-        let key = match &write {
-            Write::Put { shelf, row } => (*shelf, row.namespace.clone(), row.name.clone()),
-            Write::Remove { shelf, namespace, name } => (*shelf, namespace.clone(), name.clone()),
+        let key = match write {
+            Write::Put { shelf, row } => (*shelf, row.namespace.as_str(), row.name.as_str()),
+            Write::Remove { shelf, namespace, name } => (*shelf, namespace.as_str(), name.as_str()),
             Write::Progress { shelf, revision } => {
-                progress.insert(*shelf, revision.clone());
+                progress.insert(*shelf, revision);
                 continue;
             }
         };
@@ -96,5 +96,5 @@ fn coalesce(writes: Vec<Write>) -> (Vec<Write>, Vec<(i64, String)>) {
         }
         kept.push(Some(write));
     }
-    (kept.into_iter().flatten().collect(), progress.into_iter().collect())
+    (kept.into_iter().flatten().collect(), progress)
 }

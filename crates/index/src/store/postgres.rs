@@ -156,16 +156,16 @@ impl Store for Postgres {
         run.await.map_err(cannot("drop a shelf"))
     }
 
-    async fn write(&self, writes: Vec<Write>) -> Result<(), Status> {
+    async fn write(&self, writes: Arc<Vec<Write>>) -> Result<(), Status> {
         let mut slot = self.writer.take(&self.way).await?;
         let Some(client) = slot.as_mut() else { return Err(Status::unavailable("no connection")) };
-        let (changes, progress) = coalesce(writes);
+        let (changes, progress) = coalesce(&writes);
         let run = async {
             let transaction = client.transaction().await?;
             remove(&transaction, &changes).await?;
             put(&transaction, &changes).await?;
             for (shelf, revision) in &progress {
-                transaction.execute("UPDATE shelves SET revision = $2 WHERE id = $1", &[shelf, revision]).await?;
+                transaction.execute("UPDATE shelves SET revision = $2 WHERE id = $1", &[shelf, *revision]).await?;
             }
             transaction.commit().await
         };
@@ -222,10 +222,10 @@ async fn empty(transaction: &Transaction<'_>, shelf: i64) -> Result<(), tokio_po
     Ok(())
 }
 
-async fn remove(transaction: &Transaction<'_>, changes: &[Write]) -> Result<(), tokio_postgres::Error> {
+async fn remove(transaction: &Transaction<'_>, changes: &[&Write]) -> Result<(), tokio_postgres::Error> {
     let (mut shelves, mut namespaces, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for change in changes {
-        if let Write::Remove { shelf, namespace, name } = change {
+        if let Write::Remove { shelf, namespace, name } = *change {
             shelves.push(*shelf);
             namespaces.push(namespace.as_str());
             names.push(name.as_str());
@@ -240,10 +240,10 @@ async fn remove(transaction: &Transaction<'_>, changes: &[Write]) -> Result<(), 
     Ok(())
 }
 
-async fn put(transaction: &Transaction<'_>, changes: &[Write]) -> Result<(), tokio_postgres::Error> {
+async fn put(transaction: &Transaction<'_>, changes: &[&Write]) -> Result<(), tokio_postgres::Error> {
     let rows: Vec<(i64, &Arc<Row>)> = changes
         .iter()
-        .filter_map(|change| if let Write::Put { shelf, row } = change { Some((*shelf, row)) } else { None })
+        .filter_map(|change| if let Write::Put { shelf, row } = *change { Some((*shelf, row)) } else { None })
         .collect();
     if rows.is_empty() {
         return Ok(());

@@ -155,11 +155,11 @@ impl Store for Sqlite {
         .await
     }
 
-    async fn write(&self, writes: Vec<Write>) -> Result<(), Status> {
+    async fn write(&self, writes: Arc<Vec<Write>>) -> Result<(), Status> {
         self.run(&self.writer, "write", move |connection| {
-            let (changes, progress) = coalesce(writes);
+            let (changes, progress) = coalesce(&writes);
             let transaction = connection.transaction()?;
-            for change in &changes {
+            for change in changes {
                 match change {
                     Write::Put { shelf, row } => put(&transaction, *shelf, row)?,
                     Write::Remove { shelf, namespace, name } => remove(&transaction, *shelf, namespace, name)?,
@@ -231,24 +231,27 @@ fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Vec<T> {
 fn put(transaction: &Transaction<'_>, shelf: i64, row: &Row) -> Result<(), rusqlite::Error> {
     let terms = serde_json::to_string(&row.terms).unwrap_or_default();
     let owners = serde_json::to_string(&row.owners).unwrap_or_default();
-    let known: Option<(i64, String, String, String)> = transaction
+    let known: Option<(i64, String, String, String, String)> = transaction
         .prepare_cached(
-            "SELECT id, revision, terms, owners FROM objects WHERE shelf = ?1 AND namespace = ?2 AND name = ?3",
+            "SELECT id, uid, revision, terms, owners FROM objects WHERE shelf = ?1 AND namespace = ?2 AND name = ?3",
         )?
         .query_row(params![shelf, row.namespace, row.name], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
         })
         .optional()?;
     let id = match known {
-        Some((_, revision, ..)) if revision == row.revision && !revision.is_empty() => return Ok(()),
-        Some((id, _, old_terms, old_owners)) => {
+        Some((_, _, revision, ..)) if revision == row.revision && !revision.is_empty() => return Ok(()),
+        // Most changes leave labels and owners alone; what is not named here needs no look at its index.
+        Some((id, uid, _, old_terms, old_owners)) if uid == row.uid && old_terms == terms && old_owners == owners => {
+            transaction
+                .prepare_cached("UPDATE objects SET revision = ?2, deleting = ?3, body = ?4 WHERE id = ?1")?
+                .execute(params![id, row.revision, row.deleting, row.body])?;
+            return Ok(());
+        }
+        Some((id, _, _, old_terms, old_owners)) => {
             transaction
                 .prepare_cached("UPDATE objects SET uid = ?2, revision = ?3, created = ?4, deleting = ?5, terms = ?6, owners = ?7, body = ?8 WHERE id = ?1")?
                 .execute(params![id, row.uid, row.revision, row.created, row.deleting, terms, owners, row.body])?;
-            // Most changes leave labels and owners alone.
-            if old_terms == terms && old_owners == owners {
-                return Ok(());
-            }
             forget(transaction, shelf, id, &old_terms, &old_owners)?;
             id
         }
