@@ -5,12 +5,12 @@ import { yaml } from '@codemirror/lang-yaml'
 import { bracketMatching, codeFolding, foldGutter, foldKeymap, HighlightStyle, indentOnInput, syntaxHighlighting } from '@codemirror/language'
 import { unifiedMergeView } from '@codemirror/merge'
 import { highlightSelectionMatches, search, searchKeymap } from '@codemirror/search'
-import { Annotation, Compartment, EditorState } from '@codemirror/state'
+import { Annotation, Compartment, EditorState, type Extension } from '@codemirror/state'
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
-import { useEffect, useRef } from 'react'
+import { useLayoutEffect, useRef } from 'react'
 import type { Place } from '../api/paths'
-import { change } from '../model/change'
+import { changes } from '../model/changes'
 import { assist } from './assist'
 
 interface Props {
@@ -58,14 +58,22 @@ const colours = HighlightStyle.define([
   { tag: [tags.meta, tags.labelName], color: 'var(--busy)' },
 ])
 
+/** What only a text that may be changed needs. */
+function writing(readOnly: boolean, place: Place | undefined, text: string): Extension {
+  return [EditorState.readOnly.of(readOnly), readOnly ? [] : keymap.of([indentWithTab]), readOnly || !place ? [] : assist(place, text)]
+}
+
+// All of it happens as the page is drawn: in an effect that may come later, a text of before a key was pressed would
+// take the place of the one after it.
 export default function Code({ value, label, onChange, onSave, original, height = '100%', place }: Props) {
   const host = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView>(null)
   const diff = useRef(new Compartment())
+  const rights = useRef(new Compartment())
   const calls = useRef({ onChange, onSave })
   calls.current = { onChange, onSave }
   const readOnly = !onChange
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = host.current
     if (!element) return
     const root = element.shadowRoot ?? element.attachShadow({ mode: 'open' })
@@ -77,15 +85,14 @@ export default function Code({ value, label, onChange, onSave, original, height 
         extensions: [
           lineNumbers(), foldGutter(), codeFolding(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(), search({ top: true }),
           yaml(), syntaxHighlighting(colours), look, EditorView.lineWrapping, EditorState.tabSize.of(2),
-          keymap.of([{ key: 'Mod-s', run: save, preventDefault: true }, ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...foldKeymap, ...(readOnly ? [] : [indentWithTab])]),
-          EditorState.readOnly.of(readOnly),
+          keymap.of([{ key: 'Mod-s', run: save, preventDefault: true }, ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...foldKeymap]),
           EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
           EditorView.updateListener.of((update) => {
             const typed = update.docChanged && !update.transactions.some((one) => one.annotation(fromOutside))
             if (typed) calls.current.onChange?.(update.state.doc.toString())
           }),
           diff.current.of([]),
-          readOnly || !place ? [] : assist(place, value),
+          rights.current.of([]),
         ],
       }),
     })
@@ -95,18 +102,22 @@ export default function Code({ value, label, onChange, onSave, original, height 
     }
     view.current = editor
     return () => editor.destroy()
+  }, [])
+  useLayoutEffect(() => {
+    // The same editor goes on when the right to write comes, so that whoever has clicked into it is still there.
+    view.current?.dispatch({ effects: rights.current.reconfigure(writing(readOnly, place, value)) })
   }, [readOnly])
-  useEffect(() => {
+  useLayoutEffect(() => {
     const editor = view.current
     const before = editor?.state.doc.toString()
     if (editor && before !== undefined && before !== value) {
       // Only what differs is replaced, so that the cursor stays where it is.
-      editor.dispatch({ changes: change(before, value), annotations: fromOutside.of(true) })
+      editor.dispatch({ changes: changes(before, value), annotations: fromOutside.of(true) })
     }
   }, [value])
-  useEffect(() => {
+  useLayoutEffect(() => {
     const compare = original === undefined ? [] : unifiedMergeView({ original, mergeControls: false, collapseUnchanged: { margin: 3, minSize: 6 } })
     view.current?.dispatch({ effects: diff.current.reconfigure(compare) })
-  }, [original, readOnly])
+  }, [original])
   return <div ref={host} className="code" style={{ height }} />
 }
