@@ -1,9 +1,12 @@
 //! The commands of karmadactl, one test each.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use atoll_testkit::peers;
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, config_map, deployment, policy};
+use crate::fleet::{Fleet, Running, config_map, deployment, policy};
 
 /// A Deployment of two replicas whose pods run in both members; its pod in member1 is given.
 fn running(fleet: &Fleet, name: &str) -> String {
@@ -151,6 +154,73 @@ fn logs_and_exec_reach_pods_through_the_instance() {
         .karmadactl(&["exec"], &[&pod, "--operation-scope", "members", "--cluster", "member1", "--", "echo", "here"])
         .ok();
     assert_eq!(said.trim(), "here");
+}
+
+#[test]
+fn attach_shows_what_a_container_of_a_member_says() {
+    let Some(fleet) = Fleet::shared() else { return };
+    let mut ticker = deployment("ticker", 2);
+    ticker["spec"]["template"]["spec"]["containers"][0]["command"] =
+        json!(["sh", "-c", "while true; do echo tick; sleep 1; done"]);
+    fleet.apply("fleet", &ticker);
+    let pod = fleet.until("member1", &["pods", "-l", "app=ticker"], |pod| pod["status"]["phase"] == "Running");
+    let pod = pod["metadata"]["name"].as_str().unwrap();
+    let mut attach = fleet.karmadactl_command(&["attach"]);
+    attach.args([pod, "--operation-scope", "members", "--cluster", "member1", "--quiet"]);
+    let mut process = attach.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+    let told = BufReader::new(process.stdout.take().unwrap());
+    let _running = Running(process);
+    assert_eq!(told.lines().next().unwrap().unwrap(), "tick");
+}
+
+#[test]
+fn patch_label_annotate_and_edit_change_templates_and_their_copies() {
+    let Some(fleet) = Fleet::shared() else { return };
+    fleet.apply("fleet", &config_map("edited", "1"));
+    fleet.apply("fleet", &policy(("v1", "ConfigMap"), "edited", &["member1"]));
+    let patch = json!({"data": {"patched": "yes"}}).to_string();
+    fleet.karmadactl(&["patch"], &["configmap", "edited", "--type", "merge", "-p", &patch]).ok();
+    fleet.karmadactl(&["label"], &["configmap", "edited", "team=blue"]).ok();
+    fleet.karmadactl(&["annotate"], &["configmap", "edited", "note=seen"]).ok();
+    let twice = fleet.karmadactl(&["label"], &["configmap", "edited", "team=red"]).fails();
+    assert!(twice.contains("--overwrite"), "{twice}");
+    let script = fleet.file("editor", "#!/bin/sh\nsed -i 's/patched: \"*yes\"*/patched: edited/' \"$1\"\n");
+    let mut edit = fleet.karmadactl_command(&["edit"]);
+    edit.env("EDITOR", format!("sh {}", script.display())).args(["configmap", "edited"]);
+    let said = peers::run(&mut edit).ok();
+    assert!(said.contains("configmap/edited edited"), "{said}");
+    fleet.until("member1", &["configmaps", "--field-selector=metadata.name=edited"], |copy| {
+        let meta = &copy["metadata"];
+        copy["data"]["patched"] == "edited" && meta["labels"]["team"] == "blue" && meta["annotations"]["note"] == "seen"
+    });
+}
+
+#[test]
+fn edit_can_change_a_policy() {
+    let Some(fleet) = Fleet::shared() else { return };
+    fleet.apply("fleet", &config_map("moved", "1"));
+    fleet.apply("fleet", &policy(("v1", "ConfigMap"), "moved", &["member1"]));
+    fleet.there("member1", &["configmap/moved"]);
+    let script = fleet.file("mover", "#!/bin/sh\nsed -i 's/- member1/- member2/' \"$1\"\n");
+    let mut edit = fleet.karmadactl_command(&["edit"]);
+    edit.env("EDITOR", format!("sh {}", script.display())).args(["propagationpolicy", "moved"]);
+    peers::run(&mut edit).ok();
+    fleet.there("member2", &["configmap/moved"]);
+    fleet.gone("member1", &["configmap/moved"]);
+}
+
+#[test]
+fn explain_knows_the_kinds_of_the_instance_and_of_members() {
+    let Some(fleet) = Fleet::shared() else { return };
+    let policy = fleet.karmadactl(&["explain"], &["propagationpolicies.spec.placement"]).ok();
+    assert!(policy.contains("clusterAffinity") && policy.contains("spreadConstraints"), "{policy}");
+    let older = fleet.karmadactl(&["explain"], &["resourcebindings", "--api-version=work.karmada.io/v1alpha1"]).ok();
+    assert!(older.contains("v1alpha1"), "{older}");
+    let cluster = fleet.karmadactl(&["explain"], &["clusters.spec"]).ok();
+    assert!(cluster.contains("syncMode"), "{cluster}");
+    let members = ["pods.spec.containers", "--operation-scope=members", "--cluster=member1"];
+    let pods = fleet.karmadactl(&["explain"], &members).ok();
+    assert!(pods.contains("image"), "{pods}");
 }
 
 #[test]

@@ -35,9 +35,14 @@ impl Fleet {
 
     /// Runs `karmadactl VERB` in the instance.
     pub fn karmadactl(&self, verb: &[&str], arguments: &[&str]) -> Ran {
+        peers::run(self.karmadactl_command(verb).args(arguments))
+    }
+
+    /// `karmadactl VERB` in the instance, not yet started.
+    pub fn karmadactl_command(&self, verb: &[&str]) -> Command {
         let mut command = self.program(&self.karmadactl);
         command.args(verb).arg("--kubeconfig").arg(self.kubeconfig()).args(["--karmada-context", "fleet"]);
-        peers::run(command.args(arguments))
+        command
     }
 
     /// A program with a home of its own, so that tests see nobody's caches.
