@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use http::Uri;
+use hyper::rt::{Read, Write};
 use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy::{Builder, Client, connect::HttpConnector};
+use hyper_util::client::legacy::connect::{Connection, HttpConnector};
+use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
-use tower::ServiceBuilder;
+use tower::{Service, ServiceBuilder};
 
 /// How long a connection stays open that nobody uses: a little longer than the time between two renewals of a lease.
 const IDLE: Duration = Duration::from_secs(12);
@@ -21,10 +24,26 @@ pub(crate) fn client(config: kube::Config) -> kube::Result<kube::Client> {
     if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
         return kube::Client::try_from(config);
     }
-    // An error means that somebody was first.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    prepare();
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
+    over(config, tcp)
+}
+
+/// Says which cryptography is used.
+pub(crate) fn prepare() {
+    // An error means that somebody was first.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+}
+
+/// The same over connections that `tcp` makes.
+pub(crate) fn over<C>(config: kube::Config, tcp: C) -> kube::Result<kube::Client>
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: Connection + Read + Write + Send + Unpin + 'static,
+    C::Future: Send + 'static,
+    C::Error: Into<tower::BoxError>,
+{
     let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp)?);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);

@@ -13,6 +13,7 @@ mod endpoint;
 mod informer;
 mod leader;
 mod queue;
+mod route;
 mod transport;
 mod watch;
 
@@ -22,5 +23,6 @@ pub use endpoint::{Endpoint, List, Patch, collect};
 pub use informer::{Change, Informer, Selection};
 pub use leader::{Leadership, lead};
 pub use queue::{Queue, Ticket, work};
+pub use route::{Denied, guarded_client};
 pub use transport::{BodyStream, RemoteTransport, ReplaceableTransport, ServiceTransport, Transport};
 pub use watch::{Seen, WatchEvent, WatchStream};
