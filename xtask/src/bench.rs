@@ -5,11 +5,12 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 /// Name, and what is run for it, one after the other.
-const BENCHES: [(&str, &[&str]); 8] = [
+const BENCHES: [(&str, &[&str]); 9] = [
     ("apiserver", &["run --release --package atoll-load -- apiserver"]),
     ("store", &["bench --package atoll-store --bench engines"]),
     ("placement", &["bench --package atoll-placement --bench decide"]),
     ("density", &["bench --package atoll-apiserver --bench density"]),
+    ("write", &["bench --package atoll-apiserver --bench write"]),
     (
         "sim",
         &[
