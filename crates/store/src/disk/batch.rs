@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use atoll_meta::{InstanceId, Key, Revision};
-use redb::{Database, ReadableTable as _};
+use redb::{Database, ReadableTable as _, Table, WriteTransaction};
 
 use super::file::{DROPPED, ENTRIES, INSTANCES, LIVE, META, META_NEXT, META_SEQUENCE, REVISIONS};
 use crate::memory::FIRST;
-use crate::mvcc::{Change, Core, Instance, stage};
+use crate::mvcc::{Change, Core, Effects, Instance, stage};
 use crate::{Entry, StoreError, Write};
 
 /// How many entries of dropped instances one commit deletes.
@@ -122,24 +122,11 @@ impl Batch {
     pub fn store(&self, database: &Database) -> Result<(), redb::Error> {
         let write = database.begin_write()?;
         {
-            let mut meta = write.open_table(META)?;
-            meta.insert(META_SEQUENCE, self.sequence)?;
-            meta.insert(META_NEXT, u64::from(self.next))?;
-            let mut instances = write.open_table(INSTANCES)?;
+            write.open_table(META)?.insert(META_SEQUENCE, self.sequence)?;
             let mut revisions = write.open_table(REVISIONS)?;
+            self.store_instances(&write, &mut revisions)?;
             let mut entries = write.open_table(ENTRIES)?;
-            for step in &self.steps {
-                if let Step::Create { id, name } = step {
-                    instances.insert(id.0, (LIVE, &**name))?;
-                    revisions.insert(id.0, FIRST.0)?;
-                }
-            }
-            for (id, head) in &self.heads {
-                if let Some(name) = &head.dropped {
-                    instances.insert(id.0, (DROPPED, &**name))?;
-                    revisions.remove(id.0)?;
-                    continue;
-                }
+            for (id, head) in self.heads.iter().filter(|(_, head)| head.dropped.is_none()) {
                 revisions.insert(id.0, head.revision.0)?;
                 for (key, entry) in &head.entries {
                     let place = (id.0, key.as_str());
@@ -156,12 +143,42 @@ impl Batch {
         Ok(())
     }
 
+    /// Writes which instances come and go; most commits have none and save themselves the table.
+    fn store_instances(
+        &self,
+        write: &WriteTransaction,
+        revisions: &mut Table<'_, u32, u64>,
+    ) -> Result<(), redb::Error> {
+        if !self.steps.iter().any(|step| matches!(step, Step::Create { .. } | Step::Drop { .. })) {
+            return Ok(());
+        }
+        write.open_table(META)?.insert(META_NEXT, u64::from(self.next))?;
+        let mut instances = write.open_table(INSTANCES)?;
+        for step in &self.steps {
+            if let Step::Create { id, name } = step {
+                instances.insert(id.0, (LIVE, &**name))?;
+                revisions.insert(id.0, FIRST.0)?;
+            }
+        }
+        for (id, head) in &self.heads {
+            if let Some(name) = &head.dropped {
+                instances.insert(id.0, (DROPPED, &**name))?;
+                revisions.remove(id.0)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Shows all of it to readers and watches; returns the dropped instances.
     pub fn publish(self, core: &Core) -> Vec<u32> {
         let mut graves = Vec::new();
+        // Watches wake once for the whole batch, not once for each of its transactions.
+        let mut effects = Effects::default();
         for step in self.steps {
             match step {
-                Step::Commit { instance, revision, changes } => instance.publish(revision, changes, &core.sinks()),
+                Step::Commit { instance, revision, changes } => {
+                    effects.join(instance.apply(revision, changes, &core.sinks()));
+                }
                 // Only fails when the instance is gone, and then there is nothing to raise.
                 Step::Advance { instance, to } => drop(instance.advance(to)),
                 Step::Create { id, name } => {
@@ -174,6 +191,7 @@ impl Batch {
                 }
             }
         }
+        effects.ring();
         graves
     }
 }

@@ -1,12 +1,15 @@
 //! The embedded engine: everything in memory, every write in one redb file before it is acknowledged.
 //!
-//! One thread writes. It takes all transactions that wait, checks them against the state in
-//! memory, commits them to disk together, publishes them and answers (`writer`). What is on disk
-//! is only read when the file is opened (`file`), or reopened after a failure.
+//! One thread writes. It takes all transactions that wait (`queue`), under load a moment after the
+//! first of them (`pace`), checks them against the state in memory, commits them to disk together,
+//! publishes them and answers (`writer`). What is on disk is only read when the file is opened
+//! (`file`), or reopened after a failure.
 
 mod batch;
 mod file;
 mod mark;
+mod pace;
+mod queue;
 mod writer;
 
 #[cfg(test)]
@@ -14,7 +17,6 @@ mod fault;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use atoll_meta::{InstanceId, Revision};
@@ -22,6 +24,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use self::file::Opener;
+use self::queue::Entrance;
 use self::writer::{Request, Writer};
 use crate::memory::refuse_root;
 use crate::mvcc::{Core, Cursor};
@@ -37,7 +40,7 @@ type Health = Arc<Mutex<Option<String>>>;
 pub struct RedbEngine {
     core: Arc<Core>,
     health: Health,
-    requests: Option<mpsc::Sender<Request>>,
+    requests: Option<Entrance<Request>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -57,7 +60,7 @@ impl RedbEngine {
         let core = Arc::new(Core::new(options));
         let health = Health::default();
         let writer = Writer::open(path, opener, core.clone(), health.clone())?;
-        let (requests, queue) = mpsc::channel();
+        let (requests, queue) = queue::queue();
         let thread = std::thread::Builder::new()
             .name("atoll-store-writer".into())
             .spawn(move || writer.run(&queue))
@@ -76,14 +79,16 @@ impl RedbEngine {
     ) -> Result<T, StoreError> {
         let gone = || StoreError::Unavailable("the writer has stopped".into());
         let (answer, answered) = oneshot::channel();
-        self.requests.as_ref().ok_or_else(gone)?.send(request(answer)).map_err(|_| gone())?;
+        if !self.requests.as_ref().is_some_and(|requests| requests.put(request(answer))) {
+            return Err(gone());
+        }
         answered.await.map_err(|_| gone())?
     }
 }
 
 impl Drop for RedbEngine {
     fn drop(&mut self) {
-        // Without senders the writer finishes what waits, closes the file and ends.
+        // Without an entrance the writer finishes what waits, closes the file and ends.
         self.requests = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use atoll_meta::{InstanceId, Revision};
@@ -15,6 +14,8 @@ use super::Health;
 use super::batch::{Batch, reap};
 use super::file::{self, Opener};
 use super::mark::Mark;
+use super::pace::Pace;
+use super::queue::{Exit, Nothing};
 use crate::mvcc::Core;
 use crate::{Commit, StoreError, Write};
 
@@ -69,6 +70,7 @@ pub(super) struct Writer {
     undecided: Option<Batch>,
     /// When a failed file is tried again.
     retry: Instant,
+    pace: Pace,
 }
 
 impl Writer {
@@ -112,21 +114,23 @@ impl Writer {
             graves: loaded.graves,
             undecided: None,
             retry: Instant::now(),
+            pace: Pace::default(),
         })
     }
 
     /// Serves requests until there can be no more.
-    pub fn run(mut self, queue: &Receiver<Request>) {
+    pub fn run(mut self, queue: &Exit<Request>) {
         loop {
             let patience = match &self.database {
                 None => self.retry.saturating_duration_since(Instant::now()),
                 Some(_) if self.graves.is_empty() => IDLE,
                 Some(_) => Duration::ZERO,
             };
-            match queue.recv_timeout(patience) {
-                Ok(first) => self.serve(first, queue),
-                Err(RecvTimeoutError::Timeout) => self.reap(),
-                Err(RecvTimeoutError::Disconnected) => break,
+            let (company, linger) = self.pace.company();
+            match queue.take(BATCH, patience, company, linger) {
+                Ok(requests) => self.serve(requests, queue),
+                Err(Nothing::Yet) => self.reap(),
+                Err(Nothing::Ever) => break,
             }
             // Also between requests: those who try again and again must not keep the file from being tried.
             if self.database.is_none() && Instant::now() >= self.retry {
@@ -136,13 +140,16 @@ impl Writer {
         }
     }
 
-    fn serve(&mut self, first: Request, queue: &Receiver<Request>) {
+    fn serve(&mut self, requests: Vec<Request>, queue: &Exit<Request>) {
+        let started = Instant::now();
         let mut batch = Batch::new(self.sequence + 1, self.next);
-        let mut replies = Vec::new();
-        for request in std::iter::once(first).chain(queue.try_iter()).take(BATCH) {
-            replies.push(self.stage(&mut batch, request));
-        }
+        let replies: Vec<Reply> = requests.into_iter().map(|request| self.stage(&mut batch, request)).collect();
         let failure = if batch.is_empty() { None } else { self.store(batch).err() };
+        match failure {
+            None => self.pace.note(replies.len(), queue.len(), started.elapsed()),
+            // While the file does not work, who asks is refused at once.
+            Some(_) => self.pace = Pace::default(),
+        }
         for reply in replies {
             reply(failure.as_ref());
         }

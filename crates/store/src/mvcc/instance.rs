@@ -160,13 +160,16 @@ impl Instance {
 
     /// Applies changes that were decided elsewhere. Revisions must not go down.
     pub fn publish(&self, revision: Revision, changes: Vec<Change>, sinks: &Sinks<'_>) {
+        self.apply(revision, changes, sinks).ring();
+    }
+
+    /// Like [`Self::publish`], but leaves it to the caller to wake the watches.
+    pub fn apply(&self, revision: Revision, changes: Vec<Change>, sinks: &Sinks<'_>) -> Effects {
         let mut state = self.state.write();
         if state.dropped {
-            return;
+            return Effects::default();
         }
-        let effects = state.apply(self.id, revision, changes, sinks);
-        drop(state);
-        effects.ring();
+        state.apply(self.id, revision, changes, sinks)
     }
 
     /// Makes everything before a revision unreadable although watches may still pass through it.
@@ -314,15 +317,25 @@ impl State {
     }
 }
 
-/// What remains to be done when the lock is released.
+/// What remains to be done when the lock is released: waking watches, dropping what was forgotten.
 #[derive(Default)]
-struct Effects {
+#[must_use = "watches would sleep on"]
+pub(crate) struct Effects {
     bells: Vec<Arc<Notify>>,
     gone: Vec<Record>,
 }
 
 impl Effects {
-    fn ring(self) {
+    /// Adds the effects of another transaction.
+    pub fn join(&mut self, mut other: Self) {
+        self.bells.append(&mut other.bells);
+        self.gone.append(&mut other.gone);
+    }
+
+    /// Wakes the watches, each bell once.
+    pub fn ring(mut self) {
+        self.bells.sort_unstable_by_key(Arc::as_ptr);
+        self.bells.dedup_by(|one, other| Arc::ptr_eq(one, other));
         for bell in &self.bells {
             bell.notify_waiters();
         }

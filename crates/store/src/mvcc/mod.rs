@@ -10,4 +10,4 @@ mod instance;
 pub(crate) use change::{Change, effective, stage};
 pub(crate) use core::{Core, ROOT};
 pub(crate) use cursor::Cursor;
-pub(crate) use instance::Instance;
+pub(crate) use instance::{Effects, Instance};
