@@ -137,11 +137,12 @@ async fn reach(core: &Arc<Core>, cluster: &Value, name: &Arc<str>) -> Result<(),
     let secret = secret(core, cluster).await?;
     let spec = &cluster["spec"];
     let origin = format!(
-        "{} {} {} {} {}",
+        "{} {} {} {} {} {}",
         spec["apiEndpoint"],
         spec["secretRef"],
         spec["insecureSkipTLSVerification"],
         spec["proxyURL"],
+        spec["proxyHeader"],
         secret.as_ref().map(|secret| secret["data"].to_string()).unwrap_or_default()
     );
     if core.members.get(name).is_some_and(|member| member.origin == origin) {

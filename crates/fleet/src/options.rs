@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_meta::Status;
-use atoll_runtime::Endpoint;
+use atoll_runtime::{Denied, Endpoint, RemoteTransport, guarded_client};
 use base64::Engine as _;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -138,19 +138,35 @@ fn seconds(key: &str, value: &str) -> Result<Duration, String> {
 }
 
 /// Reaches members over HTTPS with the token of their Secret.
-pub struct RemoteMembers;
+#[derive(Clone, Debug, Default)]
+pub struct RemoteMembers {
+    /// Where no way leads, whatever a Cluster says.
+    pub denied: Denied,
+}
 
 #[async_trait::async_trait]
 impl MemberResolver for RemoteMembers {
     async fn resolve(&self, cluster: &Value, secret: Option<&Value>) -> Result<Endpoint, Status> {
         let name = cluster["metadata"]["name"].as_str().unwrap_or_default();
         let secret = secret.ok_or_else(|| Status::unavailable(format!("cluster {name} has no secret")))?;
-        Endpoint::remote(name, config(cluster, secret)?, AGENT)
+        let client = client(cluster, secret, &self.denied)?;
+        Ok(Endpoint::new(name, Arc::new(RemoteTransport::new(client)), AGENT))
     }
 }
 
+/// A client for a member as its Cluster and Secret describe it.
+pub fn client(cluster: &Value, secret: &Value, denied: &Denied) -> Result<kube::Client, Status> {
+    let mut headers = http::HeaderMap::new();
+    for (name, value) in cluster["spec"]["proxyHeader"].as_object().into_iter().flatten() {
+        let wrong = || Status::bad_request(format!("proxyHeader {name:?} cannot be sent"));
+        let name = http::HeaderName::try_from(name).map_err(|_| wrong())?;
+        headers.append(name, value.as_str().and_then(|value| value.parse().ok()).ok_or_else(wrong)?);
+    }
+    guarded_client(config(cluster, secret)?, denied, headers)
+}
+
 /// The way to a member as its Cluster and Secret describe it.
-pub fn config(cluster: &Value, secret: &Value) -> Result<kube::Config, Status> {
+fn config(cluster: &Value, secret: &Value) -> Result<kube::Config, Status> {
     let spec = &cluster["spec"];
     let text = spec["apiEndpoint"].as_str().unwrap_or_default();
     let url = text.parse().map_err(|error| Status::bad_request(format!("apiEndpoint {text:?}: {error}")))?;
@@ -244,7 +260,7 @@ mod tests {
 
     #[test]
     fn settings_are_off_unless_asked_for_and_mistakes_are_told() -> Result<(), String> {
-        let fresh = || Options::new(Endpoint::new("i", Arc::new(Nowhere), "t"), Arc::new(RemoteMembers));
+        let fresh = || Options::new(Endpoint::new("i", Arc::new(Nowhere), "t"), Arc::new(RemoteMembers::default()));
         let mut options = fresh();
         options.configure(&json!({"other": "x"}))?;
         assert!(!options.failover && !options.evict_on_taints && options.preemption);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use atoll_api::cluster::Cluster;
 use atoll_apiserver::{Body, Connect, Hub, Identity, Instance, PeerCertificates, Visit, handle};
 use atoll_meta::{Key, Revision, Status};
+use atoll_runtime::Denied;
 use atoll_stream::{Keep, clean_request_headers, is_upgrade, splice};
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -17,7 +18,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::everywhere;
-use crate::options::{config, secret_text};
+use crate::options::{client, secret_text};
 
 /// Largest request body that is passed on.
 const LARGEST: usize = 16 * 1024 * 1024;
@@ -25,15 +26,16 @@ const LARGEST: usize = 16 * 1024 * 1024;
 /// Says which members are instances of the same hub: the name of the instance for a Cluster object.
 pub type Neighbours = Arc<dyn Fn(&Cluster) -> Option<String> + Send + Sync>;
 
-/// Serves `clusters/{name}/proxy` in every instance that serves Clusters.
-pub fn cluster_proxy(neighbours: Neighbours) -> Arc<dyn Connect> {
-    Arc::new(ClusterProxy { neighbours, ways: Ways::default() })
+/// Serves `clusters/{name}/proxy` in every instance that serves Clusters; no way leads into a denied network.
+pub fn cluster_proxy(neighbours: Neighbours, denied: Denied) -> Arc<dyn Connect> {
+    Arc::new(ClusterProxy { neighbours, denied, ways: Ways::default() })
 }
 
 type Ways = Arc<Mutex<HashMap<String, kube::Client>>>;
 
 struct ClusterProxy {
     neighbours: Neighbours,
+    denied: Denied,
     /// Connections are kept and shared by all callers; who calls is said in each request.
     ways: Ways,
 }
@@ -61,11 +63,11 @@ impl Connect for ClusterProxy {
             });
             return answer.await;
         }
-        let ways = self.ways.clone();
+        let (ways, denied) = (self.ways.clone(), self.denied.clone());
         let answer: BoxFuture<'static, _> = Box::pin(async move {
             // A connection whose upgrade is refused must serve nobody else: each has its own.
             let shared = is_upgrade(visit.request.headers()).is_none().then_some(&*ways);
-            let client = way(shared, &hub, &instance, &cluster, &tree).await?;
+            let client = way(shared, &denied, &hub, &instance, &cluster, &tree).await?;
             forward(visit.request, Some(&visit.identity), client, &path).await
         });
         answer.await
@@ -123,6 +125,7 @@ async fn impersonator(hub: &Arc<Hub>, instance: &Arc<Instance>, cluster: &Cluste
 /// The way to a member with the token that may only impersonate; one of its own if there are none to share.
 async fn way(
     ways: Option<&Mutex<HashMap<String, kube::Client>>>,
+    denied: &Denied,
     hub: &Arc<Hub>,
     instance: &Arc<Instance>,
     cluster: &Cluster,
@@ -138,14 +141,19 @@ async fn way(
         credentials["data"]["caBundle"] = main.map(|main| main["data"]["caBundle"].clone()).unwrap_or_default();
     }
     let key = format!(
-        "{} {} {} {} {} {}",
-        instance.name, name, cluster.spec.api_endpoint, cluster.spec.proxy_url, credentials["data"]["caBundle"], token
+        "{} {} {} {} {} {} {}",
+        instance.name,
+        name,
+        cluster.spec.api_endpoint,
+        cluster.spec.proxy_url,
+        tree["spec"]["proxyHeader"],
+        credentials["data"]["caBundle"],
+        token
     );
     if let Some(client) = ways.and_then(|ways| ways.lock().get(&key).cloned()) {
         return Ok(client);
     }
-    let client =
-        kube::Client::try_from(config(tree, &credentials)?).map_err(|error| Status::unavailable(error.to_string()))?;
+    let client = client(tree, &credentials, denied)?;
     let Some(ways) = ways else { return Ok(client) };
     let mut known = ways.lock();
     // A new token or address makes the old way useless.

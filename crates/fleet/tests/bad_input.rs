@@ -115,12 +115,27 @@ async fn scripts_that_loop_or_eat_memory_stop_only_themselves() {
     }
 }
 
+/// Waits until a Cluster says that it is not ready, and why.
+async fn told(world: &World, name: &str, why: &str) {
+    world
+        .eventually(&format!("{name} tells {why}"), async || {
+            let cluster = world.instance.get(&clusters(), None, name).await.unwrap();
+            let conditions = cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.iter().any(|c| {
+                c["type"] == "Ready"
+                    && c["status"] == "False"
+                    && c["message"].as_str().is_some_and(|text| text.contains(why))
+            })
+        })
+        .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn clusters_whose_address_or_secret_lies_are_told_to_be_unreachable() {
     let mut world = World::new(1).await;
     world
         .run(|options| {
-            options.members = std::sync::Arc::new(RemoteMembers);
+            options.members = std::sync::Arc::new(RemoteMembers::default());
             options.probe_interval = Duration::from_millis(200);
         })
         .await;
@@ -135,17 +150,18 @@ async fn clusters_whose_address_or_secret_lies_are_told_to_be_unreachable() {
     world.readiness("dead", "False").await;
     let damaged = json!({"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1", "secretRef": reference});
     world.instance.create(&clusters(), None, &cluster("damaged", damaged)).await.unwrap();
-    world
-        .eventually("the damaged secret is told", async || {
-            let cluster = world.instance.get(&clusters(), None, "damaged").await.unwrap();
-            let conditions = cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            conditions.iter().any(|c| {
-                c["type"] == "Ready"
-                    && c["status"] == "False"
-                    && c["message"].as_str().is_some_and(|text| text.contains("caBundle"))
-            })
-        })
-        .await;
+    told(&world, "damaged", "caBundle").await;
+    // Nor does anything lead to where machines of clouds learn their credentials, also not through the proxy.
+    let good = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "good", "namespace": "karmada-cluster"},
+        "stringData": {"token": "made-up"}});
+    world.instance.create(&support::core("secrets"), Some("karmada-cluster"), &good).await.unwrap();
+    let good = json!({"namespace": "karmada-cluster", "name": "good"});
+    let spec = json!({"syncMode": "Push", "apiEndpoint": "https://169.254.169.254", "secretRef": good, "impersonatorSecretRef": good});
+    world.instance.create(&clusters(), None, &cluster("metadata", spec)).await.unwrap();
+    told(&world, "metadata", "169.254.169.254, which lies in a network that is denied").await;
+    let path = "/apis/cluster.karmada.io/v1alpha1/clusters/metadata/proxy/latest/meta-data";
+    let refusal = world.instance.get_path(path).await.unwrap_err();
+    assert!(refusal.code == 503 && refusal.message.contains("denied"), "{refusal}");
     for (spec, why) in [
         (json!({"syncMode": "Sideways"}), "syncMode"),
         (json!({"syncMode": "Push", "zone": "a", "zones": ["b"]}), "zone"),
@@ -194,4 +210,63 @@ async fn a_member_that_does_not_serve_a_kind_or_version_is_passed_over_and_named
     let change = json!({"spec": {"versions": both}});
     world.member("m2").patch(&definitions(), None, "gears.example.io", "", Patch::Merge, &change).await.unwrap();
     world.in_member("m2", &gears(), "g", |_| true).await;
+}
+
+/// Every place of a schema, with what it may hold.
+fn places<'a>(schema: &'a Value, path: &[String], found: &mut Vec<(Vec<String>, &'a Value)>) {
+    found.push((path.to_vec(), schema));
+    if let Some(properties) = schema["properties"].as_object() {
+        for (name, inner) in properties {
+            places(inner, &[path, std::slice::from_ref(name)].concat(), found);
+        }
+    }
+    if schema["items"].is_object() {
+        places(&schema["items"], &[path, &["[]".to_owned()]].concat(), found);
+    }
+}
+
+/// A value at a place, with nothing around it but what leads there.
+fn planted(path: &[String], value: &Value) -> Value {
+    match path.split_first() {
+        None => value.clone(),
+        Some((first, rest)) if first == "[]" => json!([planted(rest, value)]),
+        Some((first, rest)) => json!({first: planted(rest, value)}),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nonsense_at_any_place_of_any_kind_is_refused_and_harms_nobody() {
+    let world = World::new(1).await;
+    let mut asked = 0;
+    for definition in atoll_api::crds(atoll_api::CrdSet::Karmada) {
+        let (group, names) = (definition["spec"]["group"].as_str().unwrap(), &definition["spec"]["names"]);
+        let versions = definition["spec"]["versions"].as_array().unwrap();
+        let version = versions.iter().find(|version| version["storage"] == true).unwrap();
+        let gvr = atoll_meta::Gvr::new(group, version["name"].as_str().unwrap(), names["plural"].as_str().unwrap());
+        let namespace = NS.filter(|_| definition["spec"]["scope"] == "Namespaced");
+        let mut all = Vec::new();
+        places(&version["schema"]["openAPIV3Schema"]["properties"]["spec"], &["spec".to_owned()], &mut all);
+        // Schemas know nothing of what manifests hold.
+        let within = |path: &str| path.split('.').map(ToOwned::to_owned).collect();
+        for inside in ["metadata", "metadata.labels", "metadata.annotations", "spec", "status"] {
+            all.push((within(&format!("spec.workload.manifests.[].{inside}")), &Value::Null));
+        }
+        for (path, schema) in all {
+            let wrong = if schema["type"] == "string" { json!([7]) } else { json!("nonsense") };
+            for value in [wrong, Value::Null] {
+                let mut object = planted(&path, &value);
+                object["apiVersion"] = format!("{group}/{}", version["name"].as_str().unwrap()).into();
+                object["kind"] = names["kind"].clone();
+                object["metadata"] = json!({"name": "nonsense"});
+                asked += 1;
+                match world.instance.create(&gvr, namespace, &object).await {
+                    Ok(_) => world.instance.delete(&gvr, namespace, "nonsense", &Value::Null).await.map(drop).unwrap(),
+                    Err(refusal) => assert!([400, 409, 422].contains(&refusal.code), "{object}: {refusal}"),
+                }
+            }
+        }
+    }
+    println!("{asked} nonsensical objects");
+    assert!(asked > 1000, "only {asked}");
+    world.instance.create(&policies(), NS, &policy("p", json!({}))).await.unwrap();
 }

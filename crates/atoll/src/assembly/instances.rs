@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_apiserver::{ApiService, Hub};
-use atoll_fleet::Fleet;
 use atoll_fleet::enroll::Enrolment;
+use atoll_fleet::{Fleet, RemoteMembers};
 use atoll_meta::{Gvr, Status, time};
 use atoll_runtime::{Change, Endpoint, Informer, Patch, Queue, Selection, work};
 use atoll_sim::{Sim, Spec};
@@ -39,6 +39,7 @@ const FORCE: &str = "atoll.io/force-delete";
 pub struct Instances {
     hub: Arc<Hub>,
     service: ApiService,
+    remote: RemoteMembers,
     root: Endpoint,
     stop: CancellationToken,
     queue: Queue<String>,
@@ -62,11 +63,12 @@ pub fn gvr() -> Gvr {
 
 impl Instances {
     /// The instances of a hub; nothing runs yet.
-    pub fn new(hub: Arc<Hub>, service: ApiService, stop: CancellationToken) -> Self {
+    pub fn new(hub: Arc<Hub>, service: ApiService, remote: RemoteMembers, stop: CancellationToken) -> Self {
         let root = endpoint(&service, "root", "atoll-instances");
         Self {
             hub,
             service,
+            remote,
             root,
             stop,
             queue: Queue::default(),
@@ -256,7 +258,7 @@ impl Instances {
 
     /// How members and workers are reached.
     pub fn members(&self) -> Members {
-        Members { hub: self.hub.clone(), service: self.service.clone() }
+        Members { hub: self.hub.clone(), service: self.service.clone(), remote: self.remote.clone() }
     }
 
     /// Removes an instance whose object is being deleted.

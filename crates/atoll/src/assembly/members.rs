@@ -24,6 +24,8 @@ pub struct Members {
     pub hub: Arc<Hub>,
     /// Its API.
     pub service: ApiService,
+    /// Those elsewhere.
+    pub remote: RemoteMembers,
 }
 
 #[async_trait::async_trait]
@@ -34,7 +36,7 @@ impl MemberResolver for Members {
             // The way is shorter, the rights are those of the token: whoever may name a member here
             // gains nothing over an instance that is not theirs.
             Some(name) => Ok(self.local(&name, secret)),
-            None => RemoteMembers.resolve(cluster, secret).await,
+            None => self.remote.resolve(cluster, secret).await,
         }
     }
 }

@@ -22,6 +22,7 @@ use anyhow::Context as _;
 use atoll_apiserver::auth::Keys;
 use atoll_apiserver::{Hub, Identity, Options, Server, Serving};
 use atoll_pki::{San, ServerCerts};
+use atoll_runtime::Denied;
 use tokio_util::sync::CancellationToken;
 
 pub use faults::FAULTS;
@@ -47,6 +48,8 @@ pub struct Settings {
     pub health: Option<SidePort>,
     /// Instances are also reached as `NAME.DOMAIN`.
     pub domain: String,
+    /// Where no way to a member leads.
+    pub denied: Denied,
 }
 
 /// Runs a hub until `stop`.
@@ -81,7 +84,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     };
     progress.stage("reading the index …");
     let index = atoll_index::Index::open(&choice).await?;
-    let parts = Parts::new(hub.clone(), index, stop.clone());
+    let parts = Parts::new(hub.clone(), index, settings.denied, stop.clone());
     parts.manage.core().audit.keep(&settings.data_dir.join("audit.jsonl")).context("cannot keep the audit file")?;
     progress.stage("starting what runs in the background …");
     parts.start().await?;

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use atoll_api::cluster::Cluster;
 use atoll_apiserver::{ApiService, Hub, Identity};
 use atoll_background::Background;
+use atoll_fleet::RemoteMembers;
 use atoll_index::Index;
 use atoll_manage::Manage;
-use atoll_runtime::Endpoint;
+use atoll_runtime::{Denied, Endpoint};
 use atoll_sim::Gate;
 use tokio_util::sync::CancellationToken;
 
@@ -25,15 +27,18 @@ pub struct Parts {
     pub instances: Arc<Instances>,
     /// The management plane over the index.
     pub manage: Manage,
+    /// Where no way to a member leads.
+    pub denied: Denied,
 }
 
 impl Parts {
     /// Parts around a hub; nothing runs yet.
-    pub fn new(hub: Arc<Hub>, index: Index, stop: CancellationToken) -> Self {
+    pub fn new(hub: Arc<Hub>, index: Index, denied: Denied, stop: CancellationToken) -> Self {
         let service = ApiService::new(hub.clone());
-        let instances = Arc::new(Instances::new(hub.clone(), service.clone(), stop.clone()));
+        let remote = RemoteMembers { denied: denied.clone() };
+        let instances = Arc::new(Instances::new(hub.clone(), service.clone(), remote, stop.clone()));
         let manage = Manage::new(hub.clone(), index, service.clone());
-        Self { hub, service, stop, instances, manage }
+        Self { hub, service, stop, instances, manage, denied }
     }
 
     /// Starts what every hub has.
@@ -52,7 +57,8 @@ impl Parts {
         let own = self.hub.clone();
         // A simulated member that is broken is asked over the network, where its faults are felt.
         let neighbour = move |url: &str| members(url).filter(|name| Gate::is_open(&own, name));
-        let proxy = atoll_fleet::cluster_proxy(Arc::new(move |cluster| neighbour(cluster.spec.api_endpoint.as_str())));
+        let neighbours = Arc::new(move |cluster: &Cluster| neighbour(cluster.spec.api_endpoint.as_str()));
+        let proxy = atoll_fleet::cluster_proxy(neighbours, self.denied.clone());
         hub.add_connector("cluster.karmada.io", "clusters", "proxy", proxy);
         Background::start(self.hub.clone(), &self.hub.keys().own().serving.cert_pem(), self.stop.clone());
         atoll_manage::controllers::start(&self.manage, Arc::new(self.instances.members()), self.stop.clone()).await?;

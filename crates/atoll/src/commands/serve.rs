@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use atoll_runtime::Denied;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +26,7 @@ pub struct Up {
     #[arg(long, default_value = "127.0.0.1:7443", env = "ATOLL_LISTEN")]
     listen: SocketAddr,
     #[command(flatten)]
-    side: SidePorts,
+    common: Common,
     /// Number of simulated members
     #[arg(long, default_value_t = 3)]
     members: usize,
@@ -50,12 +51,12 @@ pub struct Serve {
     #[arg(long, default_value = "127.0.0.1:7443", env = "ATOLL_LISTEN")]
     listen: SocketAddr,
     #[command(flatten)]
-    side: SidePorts,
+    common: Common,
 }
 
-/// Ports for scrapers and probes, without TLS: keep them on loopback or a private network.
+/// What all hubs can be told. Ports for scrapers and probes are without TLS: keep them on loopback or a private network.
 #[derive(Args)]
-struct SidePorts {
+struct Common {
     /// Address of `/metrics`, or `off` [default: 127.0.0.1:8080 if free]
     #[arg(long, value_name = "ADDRESS", env = "ATOLL_METRICS_LISTEN")]
     metrics_listen: Option<SidePort>,
@@ -65,6 +66,9 @@ struct SidePorts {
     /// Instances are also reached as `NAME.DOMAIN`
     #[arg(long, default_value = "atoll.localhost", env = "ATOLL_DOMAIN")]
     domain: String,
+    /// Networks to which no connection is made for a Cluster, with commas between them, or `none`
+    #[arg(long, value_name = "NETWORKS", default_value = Denied::USUAL, env = "ATOLL_DENY_MEMBER_NETWORKS")]
+    deny_member_networks: Denied,
 }
 
 /// Stop a hub that was started in this data directory.
@@ -115,9 +119,10 @@ impl Up {
             data_dir: self.data_dir,
             listen: self.listen,
             demo: self.demo.then_some((self.members, self.nodes)),
-            metrics: self.side.metrics_listen,
-            health: self.side.health_listen,
-            domain: self.side.domain,
+            metrics: self.common.metrics_listen,
+            health: self.common.health_listen,
+            domain: self.common.domain,
+            denied: self.common.deny_member_networks,
         };
         block_on(settings)
     }
@@ -131,9 +136,10 @@ impl Serve {
             data_dir: self.data_dir,
             listen: self.listen,
             demo: None,
-            metrics: self.side.metrics_listen,
-            health: self.side.health_listen,
-            domain: self.side.domain,
+            metrics: self.common.metrics_listen,
+            health: self.common.health_listen,
+            domain: self.common.domain,
+            denied: self.common.deny_member_networks,
         })
     }
 }

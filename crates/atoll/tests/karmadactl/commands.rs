@@ -196,6 +196,21 @@ fn patch_label_annotate_and_edit_change_templates_and_their_copies() {
 }
 
 #[test]
+fn create_and_delete_reach_members_and_resources_are_listed() {
+    let Some(fleet) = Fleet::shared() else { return };
+    fleet.apply("fleet", &policy(("v1", "ConfigMap"), "made", &["member1"]));
+    let file = fleet.file("made.json", &config_map("made", "1").to_string()).display().to_string();
+    fleet.karmadactl(&["create"], &["-f", &file]).ok();
+    fleet.there("member1", &["configmap/made"]);
+    fleet.karmadactl(&["delete"], &["configmap", "made"]).ok();
+    fleet.gone("member1", &["configmap/made"]);
+    let resources = fleet.karmadactl(&["api-resources"], &[]).ok();
+    assert!(resources.contains("propagationpolicies") && resources.contains("resourcebindings"), "{resources}");
+    let versions = fleet.karmadactl(&["api-versions"], &[]).ok();
+    assert!(versions.contains("cluster.karmada.io/v1alpha1"), "{versions}");
+}
+
+#[test]
 fn edit_can_change_a_policy() {
     let Some(fleet) = Fleet::shared() else { return };
     fleet.apply("fleet", &config_map("moved", "1"));

@@ -8,4 +8,5 @@ mod agent;
 mod commands;
 mod fleet;
 mod killed;
+mod plan;
 mod register;

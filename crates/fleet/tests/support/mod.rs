@@ -9,7 +9,7 @@ use std::time::Duration;
 use atoll_apiserver::{ApiService, Hub, Identity, Options as HubOptions};
 use atoll_fleet::{Fleet, NamedMembers, Options, admission, cluster_proxy, install, native_definitions};
 use atoll_meta::{Gvr, Status};
-use atoll_runtime::{BodyStream, Endpoint, Patch, Transport};
+use atoll_runtime::{BodyStream, Denied, Endpoint, Patch, Transport};
 use atoll_store::MemoryEngine;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -144,7 +144,12 @@ impl World {
         let neighbours = move |cluster: &atoll_api::cluster::Cluster| {
             cluster.metadata.name.clone().filter(|name| near.contains(name))
         };
-        hub.add_connector("cluster.karmada.io", "clusters", "proxy", cluster_proxy(Arc::new(neighbours)));
+        hub.add_connector(
+            "cluster.karmada.io",
+            "clusters",
+            "proxy",
+            cluster_proxy(Arc::new(neighbours), Denied::default()),
+        );
         let instance = endpoint(&hub, "fleet");
         install(&instance).await.unwrap();
         let cuts = members.iter().map(|member| (member.name().to_owned(), Arc::new(AtomicBool::new(false)))).collect();

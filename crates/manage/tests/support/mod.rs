@@ -55,7 +55,7 @@ impl MemberResolver for Inside {
     async fn resolve(&self, cluster: &Value, secret: Option<&Value>) -> Result<Endpoint, Status> {
         // Members of instances elsewhere have an address.
         if cluster["spec"]["apiEndpoint"].is_string() {
-            return atoll_fleet::RemoteMembers.resolve(cluster, secret).await;
+            return atoll_fleet::RemoteMembers::default().resolve(cluster, secret).await;
         }
         Ok(endpoint(&self.0, cluster["metadata"]["name"].as_str().unwrap_or_default(), Identity::master("member")))
     }

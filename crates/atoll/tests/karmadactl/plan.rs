@@ -1,0 +1,45 @@
+//! `atoll why` and `atoll plan`, as people run them.
+
+use std::path::Path;
+
+use atoll_testkit::peers::{self, Ran};
+use serde_json::json;
+
+use crate::fleet::{Fleet, deployment, policy};
+
+fn atoll(fleet: &Fleet, arguments: &[&str]) -> Ran {
+    let mut command = fleet.program(Path::new(env!("CARGO_BIN_EXE_atoll")));
+    peers::run(command.args(arguments).arg("--kubeconfig").arg(fleet.kubeconfig()))
+}
+
+#[test]
+fn why_tells_the_whole_way_and_plans_move_nothing() {
+    let Some(fleet) = Fleet::shared() else { return };
+    fleet.apply("fleet", &deployment("planned", 2));
+    for member in ["member1", "member2"] {
+        fleet.until(member, &["pods", "-l", "app=planned"], |pod| pod["status"]["phase"] == "Running");
+    }
+    let told = atoll(&fleet, &["why", "deployment/planned"]).ok();
+    for line in ["policy   PropagationPolicy default/everywhere", "● member1  chosen with 2 replicas", "work planned-"]
+    {
+        assert!(told.contains(line), "no {line:?} in\n{told}");
+    }
+    let mut rule = policy(("apps/v1", "Deployment"), "planned", &["member2"]);
+    rule["spec"]["priority"] = 1.into();
+    rule["spec"]["preemption"] = "Always".into();
+    let file = fleet.file("planned.json", &rule.to_string()).display().to_string();
+    let planned = atoll(&fleet, &["plan", "-f", &file]).ok();
+    let line = planned.lines().find(|line| line.starts_with("Deployment default/planned:")).unwrap_or_default();
+    assert!(line.contains("member1 2→gone member2 2") && line.contains("taken from default/everywhere"), "{planned}");
+    let without = atoll(&fleet, &["plan", "--without", "member2"]).ok();
+    let line = without.lines().find(|line| line.starts_with("Deployment default/planned:")).unwrap_or_default();
+    assert!(line.contains("member1 2") && line.contains("member2 2→gone"), "{without}");
+    rule["spec"]["placement"] = json!({"spreadConstraints": [{"minGroups": 2, "maxGroups": 1}]});
+    let wrong = fleet.file("wrong.json", &rule.to_string()).display().to_string();
+    assert!(atoll(&fleet, &["plan", "-f", &wrong]).fails().contains("maxGroups"));
+    // Nothing of it has happened.
+    assert!(fleet.get("fleet", &["propagationpolicy", "planned"]).is_none());
+    let binding = fleet.get("fleet", &["resourcebinding", "planned-deployment"]).unwrap();
+    let names: Vec<_> = binding["spec"]["clusters"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
+    assert!(names.contains(&json!("member1")) && names.contains(&json!("member2")), "{names:?}");
+}
