@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use crate::Operation::{self, Aggregate, Components, Dependencies, Health, Reflect, Replicas, Revise};
+use crate::Operation::{self, Aggregate, Components, Dependencies, Health, Reflect, Replicas, Retain, Revise};
 use crate::layer::Layer;
 
 /// A kind, the operations it has scripts for, and the script with all their functions.
@@ -14,32 +14,51 @@ struct Known {
 }
 
 const WORKLOAD: &[Operation] = &[Replicas, Revise, Reflect, Aggregate, Health, Dependencies];
+const DAEMON: &[Operation] = &[Reflect, Aggregate, Health, Dependencies];
+const FLUX: &[Operation] = &[Retain, Reflect, Aggregate, Health, Dependencies];
+const KYVERNO: &[Operation] = &[Reflect, Aggregate, Health];
+const PARTS: &[Operation] = &[Components, Aggregate, Health, Dependencies];
 
-const KNOWN: [Known; 4] = [
-    Known {
-        api_version: "apps.kruise.io/v1alpha1",
-        kind: "CloneSet",
-        operations: WORKLOAD,
-        script: include_str!("../lua/workload.lua"),
-    },
-    Known {
-        api_version: "apps.kruise.io/v1beta1",
-        kind: "StatefulSet",
-        operations: WORKLOAD,
-        script: include_str!("../lua/workload.lua"),
-    },
-    Known {
-        api_version: "argoproj.io/v1alpha1",
-        kind: "Rollout",
-        operations: WORKLOAD,
-        script: include_str!("../lua/rollout.lua"),
-    },
-    Known {
-        api_version: "flink.apache.org/v1beta1",
-        kind: "FlinkDeployment",
-        operations: &[Replicas, Components, Reflect, Aggregate, Health],
-        script: include_str!("../lua/flink.lua"),
-    },
+const fn known(
+    api_version: &'static str,
+    kind: &'static str,
+    operations: &'static [Operation],
+    script: &'static str,
+) -> Known {
+    Known { api_version, kind, operations, script }
+}
+
+const WORKLOAD_SCRIPT: &str = include_str!("../lua/workload.lua");
+const READY_SCRIPT: &str = include_str!("../lua/ready.lua");
+const PARTS_SCRIPT: &str = include_str!("../lua/parts.lua");
+
+const KNOWN: [Known; 21] = [
+    known("apps.kruise.io/v1alpha1", "CloneSet", WORKLOAD, WORKLOAD_SCRIPT),
+    known("apps.kruise.io/v1beta1", "StatefulSet", WORKLOAD, WORKLOAD_SCRIPT),
+    known("apps.kruise.io/v1alpha1", "DaemonSet", DAEMON, include_str!("../lua/daemon.lua")),
+    known("argoproj.io/v1alpha1", "Rollout", WORKLOAD, include_str!("../lua/rollout.lua")),
+    known(
+        "flink.apache.org/v1beta1",
+        "FlinkDeployment",
+        &[Replicas, Components, Reflect, Aggregate, Health],
+        include_str!("../lua/flink.lua"),
+    ),
+    known("helm.toolkit.fluxcd.io/v2", "HelmRelease", FLUX, READY_SCRIPT),
+    known("helm.toolkit.fluxcd.io/v2beta1", "HelmRelease", FLUX, READY_SCRIPT),
+    known("kustomize.toolkit.fluxcd.io/v1", "Kustomization", FLUX, READY_SCRIPT),
+    known("source.toolkit.fluxcd.io/v1", "GitRepository", FLUX, READY_SCRIPT),
+    known("source.toolkit.fluxcd.io/v1beta2", "Bucket", FLUX, READY_SCRIPT),
+    known("source.toolkit.fluxcd.io/v1beta2", "HelmChart", FLUX, READY_SCRIPT),
+    known("source.toolkit.fluxcd.io/v1beta2", "HelmRepository", FLUX, READY_SCRIPT),
+    known("source.toolkit.fluxcd.io/v1beta2", "OCIRepository", FLUX, READY_SCRIPT),
+    known("kyverno.io/v1", "ClusterPolicy", KYVERNO, READY_SCRIPT),
+    known("kyverno.io/v1", "Policy", KYVERNO, READY_SCRIPT),
+    known("kubeflow.org/v1", "PyTorchJob", PARTS, PARTS_SCRIPT),
+    known("kubeflow.org/v1", "TFJob", PARTS, PARTS_SCRIPT),
+    known("kubeflow.org/v2beta1", "MPIJob", PARTS, PARTS_SCRIPT),
+    known("batch.volcano.sh/v1alpha1", "Job", PARTS, PARTS_SCRIPT),
+    known("ray.io/v1", "RayCluster", PARTS, PARTS_SCRIPT),
+    known("ray.io/v1", "RayJob", PARTS, PARTS_SCRIPT),
 ];
 
 /// The scripts for these kinds.

@@ -87,3 +87,156 @@ fn flink_has_two_components() {
     assert_eq!(it.try_health(&flink), Ok(Health::Healthy));
     assert_eq!(it.reflect(&flink), Some(json!({"jobStatus": {"state": "RUNNING"}, "error": "x"})));
 }
+
+fn ready(status: &str, message: &str) -> Value {
+    json!({"observedGeneration": 1, "generation": 1, "resourceTemplateGeneration": 4,
+        "conditions": [{"type": "Ready", "status": status, "reason": "Said", "message": message}]})
+}
+
+#[test]
+fn kinds_of_flux_and_kyverno_are_as_ready_as_they_say() {
+    let it = Interpreter::new();
+    for (api_version, kind) in [
+        ("kustomize.toolkit.fluxcd.io/v1", "Kustomization"),
+        ("helm.toolkit.fluxcd.io/v2beta1", "HelmRelease"),
+        ("source.toolkit.fluxcd.io/v1", "GitRepository"),
+        ("source.toolkit.fluxcd.io/v1beta2", "OCIRepository"),
+        ("kyverno.io/v1", "ClusterPolicy"),
+    ] {
+        let object = |status: Value| {
+            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it", "namespace": "ns", "generation": 1,
+                "annotations": {"resourcetemplate.karmada.io/generation": "4"}}, "spec": {}, "status": status})
+        };
+        for (status, health) in [
+            (ready("True", ""), Health::Healthy),
+            (ready("False", ""), Health::Unhealthy),
+            (json!({"observedGeneration": 0, "conditions": [{"type": "Ready", "status": "True"}]}), Health::Unhealthy),
+            (json!({}), Health::Unhealthy),
+            (json!({"ready": true}), Health::Healthy),
+        ] {
+            assert_eq!(it.try_health(&object(status.clone())), Ok(health), "{kind} {status}");
+        }
+        let told = json!({"observedGeneration": 1, "lastAppliedRevision": "main", "conditions": [{"type": "Ready", "status": "True"}]});
+        let reflected = it.try_reflect(&object(told.clone())).unwrap().unwrap();
+        assert_eq!(reflected["lastAppliedRevision"], "main");
+        assert_eq!((&reflected["generation"], &reflected["resourceTemplateGeneration"]), (&json!(1), &json!(4)));
+        let mut template = json!({"apiVersion": api_version, "kind": kind, "metadata": {"generation": 4}, "spec": {}});
+        let mut items = vec![("a".to_owned(), ready("True", "fine")), ("b".to_owned(), ready("False", "no access"))];
+        assert!(it.try_aggregate(&mut template, &items).unwrap());
+        let condition = &template["status"]["conditions"][0];
+        assert_eq!((&condition["status"], &condition["message"]), (&json!("False"), &json!("b: no access")));
+        assert_eq!(template["status"]["observedGeneration"], 4);
+        assert!(template["status"].get("resourceTemplateGeneration").is_none());
+        assert!(!it.try_aggregate(&mut template, &items).unwrap(), "the same again changes nothing");
+        items[1].1 = ready("True", "fine");
+        assert!(it.try_aggregate(&mut template, &items).unwrap());
+        assert_eq!(template["status"]["conditions"][0]["message"], "fine");
+    }
+}
+
+#[test]
+fn kinds_of_flux_stay_suspended_and_take_their_secrets_along() {
+    let it = Interpreter::new();
+    let spec = json!({"secretRef": {"name": "one"}, "decryption": {"secretRef": {"name": "two"}}, "serviceAccountName": "robot",
+        "sourceRef": {"kind": "GitRepository", "name": "source"},
+        "postBuild": {"substituteFrom": [{"kind": "ConfigMap", "name": "vars"}]}, "valuesFrom": [{"kind": "Secret", "name": "values"}]});
+    let mut wanted = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": "it", "namespace": "ns"}, "spec": spec});
+    let mut found: Vec<String> = it.try_dependencies(&wanted).unwrap().into_iter().map(|one| one.name).collect();
+    found.sort();
+    assert_eq!(found, ["one", "robot", "two", "values", "vars"]);
+    let mut observed = wanted.clone();
+    observed["spec"]["suspend"] = json!(true);
+    it.retain(&mut wanted, &observed).unwrap();
+    assert_eq!(wanted["spec"]["suspend"], true);
+}
+
+#[test]
+fn jobs_of_several_parts_say_what_each_needs() {
+    let it = Interpreter::new();
+    let part = |replicas: i64| json!({"replicas": replicas, "template": pod()});
+    let worker = json!({"groupName": "small", "replicas": 2, "numOfHosts": 2, "template": pod()});
+    let cluster = json!({"headGroupSpec": {"template": pod()}, "workerGroupSpecs": [worker]});
+    let task = |name: &str, replicas: i64| json!({"name": name, "replicas": replicas, "template": pod()});
+    for (api_version, kind, spec, wanted) in [
+        (
+            "kubeflow.org/v1",
+            "PyTorchJob",
+            json!({"pytorchReplicaSpecs": {"Worker": part(3), "Master": part(1)}}),
+            vec![("master", 1), ("worker", 3)],
+        ),
+        (
+            "kubeflow.org/v1",
+            "TFJob",
+            json!({"tfReplicaSpecs": {"PS": part(2), "Chief": {"template": pod()}}}),
+            vec![("chief", 1), ("ps", 2)],
+        ),
+        (
+            "kubeflow.org/v2beta1",
+            "MPIJob",
+            json!({"mpiReplicaSpecs": {"Launcher": part(1), "Worker": part(4)}}),
+            vec![("launcher", 1), ("worker", 4)],
+        ),
+        ("batch.volcano.sh/v1alpha1", "Job", json!({"tasks": [task("b", 2), task("a", 1)]}), vec![("b", 2), ("a", 1)]),
+        ("ray.io/v1", "RayCluster", cluster.clone(), vec![("ray-head", 1), ("small", 4)]),
+        ("ray.io/v1", "RayJob", json!({"rayClusterSpec": cluster}), vec![("ray-head", 1), ("small", 4)]),
+    ] {
+        let mut job = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it", "namespace": "ns"}, "spec": spec});
+        let parts = it.components(&job).unwrap().unwrap();
+        let short: Vec<(&str, i32)> = parts.iter().map(|part| (part.name.as_str(), part.replicas)).collect();
+        assert_eq!(short, wanted, "{kind}");
+        let needs = parts[0].replica_requirements.as_ref().unwrap();
+        assert_eq!(needs.resource_request["cpu"].0, "100m", "{kind}");
+        let found: Vec<String> = it.try_dependencies(&job).unwrap().into_iter().map(|one| one.name).collect();
+        assert_eq!(found, ["robot"], "{kind}: once, although each part names it");
+        let items = [("a".to_owned(), json!({"state": "x"}))];
+        assert!(it.try_aggregate(&mut job, &items).unwrap());
+        assert_eq!(job["status"], items[0].1);
+    }
+}
+
+#[test]
+fn jobs_of_several_parts_are_well_until_they_fail() {
+    let it = Interpreter::new();
+    let condition = |kind: &str| json!({"conditions": [{"type": kind, "status": "True"}]});
+    for (api_version, kind, status, health) in [
+        ("kubeflow.org/v1", "PyTorchJob", condition("Running"), Health::Healthy),
+        ("kubeflow.org/v1", "TFJob", condition("Failed"), Health::Unhealthy),
+        ("kubeflow.org/v2beta1", "MPIJob", Value::Null, Health::Unhealthy),
+        ("batch.volcano.sh/v1alpha1", "Job", json!({"state": {"phase": "Running"}}), Health::Healthy),
+        ("batch.volcano.sh/v1alpha1", "Job", json!({"state": {"phase": "Aborted"}}), Health::Unhealthy),
+        ("ray.io/v1", "RayCluster", json!({"state": "ready"}), Health::Healthy),
+        ("ray.io/v1", "RayCluster", json!({"state": "suspended"}), Health::Unhealthy),
+        ("ray.io/v1", "RayJob", json!({"jobStatus": "RUNNING", "jobDeploymentStatus": "Running"}), Health::Healthy),
+        ("ray.io/v1", "RayJob", json!({"jobStatus": "FAILED", "jobDeploymentStatus": "Complete"}), Health::Unhealthy),
+    ] {
+        let mut job = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it"}, "spec": {}});
+        if !status.is_null() {
+            job["status"] = status.clone();
+        }
+        assert_eq!(it.try_health(&job), Ok(health), "{kind} {status}");
+    }
+}
+
+#[test]
+fn daemon_sets_of_kruise_are_counted_by_node() {
+    let it = Interpreter::new();
+    let status = json!({"currentNumberScheduled": 3, "desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvailable": 3, "observedGeneration": 2, "other": 1});
+    let mut object = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "DaemonSet", "metadata": {"name": "it", "namespace": "ns", "generation": 2,
+        "annotations": {"resourcetemplate.karmada.io/generation": "5"}}, "spec": {"template": pod()}, "status": status});
+    assert_eq!(it.try_health(&object), Ok(Health::Healthy));
+    assert_eq!(it.try_dependencies(&object).unwrap()[0].name, "robot");
+    let reflected = it.try_reflect(&object).unwrap().unwrap();
+    assert!(reflected.get("other").is_none());
+    let mut template =
+        json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "DaemonSet", "metadata": {"generation": 5}});
+    assert!(
+        it.try_aggregate(&mut template, &[("a".to_owned(), reflected.clone()), ("b".to_owned(), reflected)]).unwrap()
+    );
+    assert_eq!(
+        (&template["status"]["numberAvailable"], &template["status"]["observedGeneration"]),
+        (&json!(6), &json!(5))
+    );
+    object["status"]["numberAvailable"] = json!(2);
+    assert_eq!(it.try_health(&object), Ok(Health::Unhealthy));
+}
