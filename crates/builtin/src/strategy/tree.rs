@@ -138,7 +138,10 @@ pub(crate) fn remove(value: &mut Value, path: &str) {
 /// Makes a field of `new` what it is in `old`, absent included.
 pub(crate) fn keep(new: &mut Value, old: &Value, path: &str) {
     if has(old, path) {
-        set(new, path, at(old, path).clone());
+        let kept = at(old, path);
+        if at(new, path) != kept {
+            set(new, path, kept.clone());
+        }
     } else {
         remove(new, path);
     }

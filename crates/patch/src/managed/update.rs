@@ -69,12 +69,16 @@ enum Source<'v> {
 impl<'v> Source<'v> {
     fn choose(sent: Option<Value>, known: Option<&'v Value>, subresource: &str) -> Self {
         let live = known.map_or(Self::None, Self::Live);
-        let Some(sent) = sent.filter(|sent| !sent.is_null() && subresource.is_empty()) else { return live };
-        if entry::is_reset(&sent) {
-            return Self::None;
-        }
-        if known == Some(&sent) {
+        let Some(sent) = sent.filter(|sent| !sent.is_null()) else { return live };
+        let reset = entry::is_reset(&sent);
+        if known == Some(&sent) && !reset {
             return Self::Returned(sent);
+        }
+        if !subresource.is_empty() {
+            return live;
+        }
+        if reset {
+            return Self::None;
         }
         let valid = |list: &Value| {
             entry::decode(list.as_array().cloned().unwrap_or_default()).is_ok_and(|list| !list.is_empty())
