@@ -13,13 +13,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::binding::{self, Binding, Meaning};
-use crate::claim;
 use crate::decision::{self, Record, Surroundings};
 use crate::discovery::discover;
 use crate::gvr;
-use crate::keys::TemplateKey;
+use crate::keys::{PolicyKey, TemplateKey};
 use crate::policy::{Policies, Policy};
 use crate::skip::Skip;
+use crate::{admission, claim};
 
 /// What would become of one template.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -104,8 +104,10 @@ fn subject(kind: &str, head: &Head) -> String {
 
 /// What a new or changed policy would move; `policy` as it would be applied.
 pub async fn plan(instance: &Endpoint, policy: &Value, now: Timestamp) -> Result<Vec<Move>, Status> {
-    let item = Item::of(policy).ok_or_else(|| Status::bad_request("the policy cannot be read"))?;
-    let planned = Policy::of(&item).ok_or_else(|| Status::bad_request("the policy cannot be read"))?;
+    let stored = admission::complete_policy(policy)?;
+    let mut planned = Item::of(&stored)
+        .and_then(|item| Policy::of(&item))
+        .ok_or_else(|| Status::bad_request("the policy cannot be read"))?;
     let policies = Policies::default();
     for resource in [gvr::policies(), gvr::cluster_policies()] {
         for tree in instance.list(&resource, None, "").await?.items {
@@ -114,8 +116,8 @@ pub async fn plan(instance: &Endpoint, policy: &Value, now: Timestamp) -> Result
             }
         }
     }
-    let mut planned = planned;
-    if let Some(known) = policies.get(&planned.key) {
+    let known = policies.get(&planned.key);
+    if let Some(known) = &known {
         planned.id = known.id.clone();
     }
     let planned = policies.put(planned);
@@ -124,7 +126,9 @@ pub async fn plan(instance: &Endpoint, policy: &Value, now: Timestamp) -> Result
     let (interpreter, _) = Interpreter::default().with_customizations(&customizations);
     let plan = Plan { instance, policies: &policies, planned: &planned, snapshot: &snapshot, interpreter, now };
     let mut moves = Vec::new();
-    let mut kinds: Vec<&Gvk> = planned.kinds().filter(|gvk| !Skip::default().kind(gvk)).collect();
+    // Also what it has now and would let go.
+    let kinds = planned.kinds().chain(known.iter().flat_map(|known| known.kinds()));
+    let mut kinds: Vec<&Gvk> = kinds.filter(|gvk| !Skip::default().kind(gvk)).collect();
     kinds.sort();
     kinds.dedup();
     for gvk in kinds {
@@ -150,17 +154,21 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// What would become of one template; `None` when the policy would not have it.
+    /// What would become of one template; `None` when the policy neither has it nor would have it, or when nobody takes
+    /// it, so that it stays.
     async fn one(&self, gvk: &Gvk, tree: &Value) -> Result<Option<Move>, Status> {
         let head = tree["metadata"].as_object().map(Head::of).unwrap_or_default();
         if Skip::default().object(gvk, &head) || head.deleting {
             return Ok(None);
         }
         let (held, planned) = (claim::read(tree), self.planned);
+        let held_by = |key: &PolicyKey| {
+            held.as_ref().is_some_and(|held| (&held.name, &held.namespace) == (&key.name, &key.namespace))
+        };
         let chosen = self.policies.choose(gvk, &head, held.as_ref(), true);
-        if chosen.is_none_or(|chosen| chosen.key != planned.key) {
+        let Some(chosen) = chosen.filter(|chosen| chosen.key == planned.key || held_by(&planned.key)) else {
             return Ok(None);
-        }
+        };
         let key = TemplateKey {
             gvk: std::sync::Arc::new(gvk.clone()),
             namespace: (*head.namespace).into(),
@@ -169,7 +177,7 @@ impl Plan<'_> {
         .binding();
         let existing = self.instance.get_opt(&key.gvr(), key.in_namespace(), &key.name).await?;
         let existing = existing.and_then(|tree| Binding::of(&Item::of(&tree)?));
-        let taken = held.filter(|held| held.name != planned.key.name || held.namespace != planned.key.namespace);
+        let taken = held.filter(|held| held.name != chosen.key.name || held.namespace != chosen.key.namespace);
         let taken_from = taken.map(|held| {
             if held.namespace.is_empty() { held.name.to_string() } else { format!("{}/{}", held.namespace, held.name) }
         });
@@ -183,7 +191,7 @@ impl Plan<'_> {
                 return Ok(Some(Move { subject, before, after, error: Some(error.to_string()), taken_from }));
             }
         };
-        let after = binding::build(tree, planned, &meaning, None, existing.as_ref(), String::new);
+        let after = binding::build(tree, &chosen, &meaning, None, existing.as_ref(), String::new);
         Ok(Some(compare(subject, existing.as_ref(), after, self.snapshot, self.now, taken_from)))
     }
 }

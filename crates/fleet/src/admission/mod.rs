@@ -9,6 +9,7 @@ mod traffic;
 
 use std::sync::Arc;
 
+use atoll_api::policy::PropagationSpec;
 use atoll_api::words::{ALWAYS, label};
 use atoll_apiserver::{Admission, Operation, Review};
 use atoll_meta::{FieldError, FieldPath, Key, Status, name};
@@ -20,6 +21,31 @@ use crate::core::fresh_id;
 /// Defaults and rules for all instances that serve the kinds of a fleet.
 pub fn admission() -> Arc<dyn Admission> {
     Arc::new(Rules)
+}
+
+/// A policy as it would be stored, or why it would not be.
+pub(crate) fn complete_policy(policy: &Value) -> Result<Value, Status> {
+    let text = |pointer: &str| policy.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (api, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+    let namespaced = match (api.as_str(), kind.as_str()) {
+        ("policy.karmada.io/v1alpha1", "PropagationPolicy") => true,
+        ("policy.karmada.io/v1alpha1", "ClusterPropagationPolicy") => false,
+        _ => {
+            let why = format!("{api} {kind} is neither a PropagationPolicy nor a ClusterPropagationPolicy");
+            return Err(Status::bad_request(why));
+        }
+    };
+    if name.is_empty() {
+        return Err(Status::bad_request("a policy needs metadata.name"));
+    }
+    // What does not fit the types is refused before anything is filled in.
+    read::<PropagationSpec>(policy)?;
+    let (own, mut policy) = (text("/metadata/namespace"), policy.clone());
+    let namespace = namespaced.then(|| if own.is_empty() { "default".to_owned() } else { own });
+    policy["metadata"]["namespace"] = namespace.clone().into();
+    policy::default(&mut policy, namespace.as_deref(), false, String::new);
+    let errors = policy::check(&read(&policy)?, &policy, None, namespace.as_deref());
+    if errors.is_empty() { Ok(policy) } else { Err(Status::invalid("policy.karmada.io", &kind, &name, &errors)) }
 }
 
 struct Rules;
@@ -38,6 +64,10 @@ impl Admission for Rules {
     async fn mutate(&self, review: &Review<'_>, object: &mut Value) -> Result<(), Status> {
         let writes = matches!(review.operation, Operation::Create | Operation::Update);
         if !writes || !review.subresource.is_empty() || !review.call.kind.group.ends_with("karmada.io") {
+            return Ok(());
+        }
+        if !object["spec"].is_object() && !object["spec"].is_null() {
+            // The schema refuses it.
             return Ok(());
         }
         let create = review.operation == Operation::Create;
@@ -157,9 +187,10 @@ fn meta_map<'a>(object: &'a mut Value, field: &str) -> &'a mut Map<String, Value
     object["metadata"][field].as_object_mut().expect("just made an object")
 }
 
-/// The items of a list at a pointer; nothing is made where there is none.
+/// The objects of a list at a pointer; nothing is made where there is none. Defaults come before the schema is looked at,
+/// so anything may stand there.
 fn items_mut<'a>(object: &'a mut Value, pointer: &str) -> impl Iterator<Item = &'a mut Value> {
-    object.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten()
+    object.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten().filter(|item| item.is_object())
 }
 
 /// Adds a finalizer, unless it is there.

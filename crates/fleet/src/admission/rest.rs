@@ -24,7 +24,8 @@ pub fn identify(object: &mut Value, key: &str) {
 pub fn complete_work(object: &mut Value) {
     let meta = object["metadata"].clone();
     for manifest in super::items_mut(object, "/spec/workload/manifests") {
-        if manifest["metadata"]["annotations"][annotation::MANAGED_LABELS].is_string() {
+        let nameless = !manifest["metadata"].is_object();
+        if nameless || manifest["metadata"]["annotations"][annotation::MANAGED_LABELS].is_string() {
             continue;
         }
         crate::prune::prune(manifest);
