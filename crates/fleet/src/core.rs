@@ -233,8 +233,8 @@ impl Core {
             self.settled.lock().insert(key.clone(), (record.generation, epoch));
         }
         match before {
-            None => self.instance.create(&key.gvr(), key.in_namespace(), &body).await?,
-            Some(_) => self.instance.update(&key.gvr(), key.in_namespace(), &key.name, &body).await?,
+            None => self.instance.brief().create(&key.gvr(), key.in_namespace(), &body).await?,
+            Some(_) => self.instance.brief().update(&key.gvr(), key.in_namespace(), &key.name, &body).await?,
         };
         Ok(())
     }

@@ -212,9 +212,10 @@ async fn prepare(
 /// Writes the claim into the template, if it has to be.
 async fn claim(core: &Core, watched: &Watched, key: &TemplateKey, patch: Option<Value>) -> Result<(), Status> {
     let Some(patch) = patch else { return Ok(()) };
-    let tree = core.instance.patch(&watched.info.gvr, key.in_namespace(), &key.name, "", Patch::Merge, &patch).await?;
+    let (gvr, instance) = (&watched.info.gvr, core.instance.brief());
+    let written = instance.patch(gvr, key.in_namespace(), &key.name, "", Patch::Merge, &patch).await?;
     // Works are made from what the cache holds; without the claim they would be made twice.
-    if let Some(item) = atoll_runtime::Item::of(&tree) {
+    if let Some(item) = written.item() {
         watched.cache().put_if_newer(item);
     }
     core.queues.works.add(key.binding());

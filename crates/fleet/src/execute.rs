@@ -126,6 +126,7 @@ impl Executor {
         let patch =
             json!({"metadata": {"finalizers": finalizers, "resourceVersion": task.work.metadata.resource_version}});
         self.instance
+            .brief()
             .patch(&gvr::works(), task.work.metadata.namespace.as_deref(), &task.name, "", Patch::Merge, &patch)
             .await?;
         Ok(None)
@@ -264,10 +265,10 @@ impl Executor {
         let namespace = task.work.metadata.namespace.as_deref();
         // It is told of this work as we know it: what comes late must not speak for a newer state or a newer work.
         let body = json!({"metadata": {"resourceVersion": revision}, "status": patch});
-        let stored = self.instance.patch(&gvr::works(), namespace, &task.name, "status", Patch::Merge, &body).await?;
-        let after = stored["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+        let works = gvr::works();
+        let stored = self.instance.brief().patch(&works, namespace, &task.name, "status", Patch::Merge, &body).await?;
         before.push(revision);
-        task.member.tell(&task.name, Told { before, after, status: new });
+        task.member.tell(&task.name, Told { before, after: stored.revision, status: new });
         if let Some(item) = self.works.get(namespace.unwrap_or_default(), &task.name) {
             // It may have come back before this was noted.
             task.member.heard(&task.name, &item.revision);

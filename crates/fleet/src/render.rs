@@ -101,8 +101,8 @@ pub async fn put(core: &Core, existing: Option<&Work>, built: Work) -> Result<()
         (built.metadata.namespace.clone().unwrap_or_default(), built.metadata.name.clone().unwrap_or_default());
     let body: Value = serde_json::to_value(&built).map_err(Status::internal)?;
     let written = match existing {
-        None => core.instance.create(&gvr::works(), Some(&namespace), &body).await,
-        Some(_) => core.instance.update(&gvr::works(), Some(&namespace), &name, &body).await,
+        None => core.instance.brief().create(&gvr::works(), Some(&namespace), &body).await,
+        Some(_) => core.instance.brief().update(&gvr::works(), Some(&namespace), &name, &body).await,
     };
     match written {
         Err(status) if existing.is_none() && status.code == 409 => {

@@ -1,12 +1,13 @@
 //! The templates of an instance: kinds are followed from the moment a policy or binding names them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use atoll_meta::{Gvk, Head, Status};
 use atoll_runtime::{Cache, Change, Informer, Item, Selection};
 use parking_lot::Mutex;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::core::Core;
 use crate::discovery::KindInfo;
@@ -55,38 +56,49 @@ pub enum Touch {
     Theirs,
 }
 
-/// Tells how a template changed.
-pub fn touch(old: &Value, new: &Value) -> Touch {
-    let significant = |tree: &Value, ours: bool| {
-        let mut tree = tree.clone();
-        if let Some(map) = tree.as_object_mut() {
-            map.remove("status");
-        }
-        if let Some(meta) = tree["metadata"].as_object_mut() {
-            for field in ["resourceVersion", "managedFields", "generation"] {
-                meta.remove(field);
-            }
-            for field in ["labels", "annotations"] {
-                let map = meta.remove(field);
-                let entries = map.as_ref().and_then(Value::as_object).into_iter().flatten();
-                let kept: serde_json::Map<String, Value> = entries
-                    .filter(|(key, _)| ours || !key.contains(".karmada.io"))
-                    .map(|(key, value)| (key.clone(), value.clone()))
-                    .collect();
-                if !kept.is_empty() {
-                    meta.insert(field.to_owned(), kept.into());
-                }
-            }
-        }
-        tree
-    };
-    if significant(old, false) != significant(new, false) {
+/// The parts of a JSON object, not looked into.
+type Parts<'a> = BTreeMap<&'a str, &'a RawValue>;
+
+/// Tells how a template changed, from its JSON before and after.
+pub fn touch(old: &[u8], new: &[u8]) -> Touch {
+    touch_parts(old, new).unwrap_or(Touch::Theirs)
+}
+
+fn touch_parts(old: &[u8], new: &[u8]) -> Result<Touch, serde_json::Error> {
+    const NOTED: [&str; 5] = ["resourceVersion", "managedFields", "generation", "labels", "annotations"];
+    let (old, new): (Parts<'_>, Parts<'_>) = (serde_json::from_slice(old)?, serde_json::from_slice(new)?);
+    if !is_same(&old, &new, |part| !matches!(part, "status" | "metadata")) {
+        return Ok(Touch::Theirs);
+    }
+    let (old, new) = (inner(&old, "metadata")?, inner(&new, "metadata")?);
+    if !is_same(&old, &new, |part| !NOTED.contains(&part)) {
+        return Ok(Touch::Theirs);
+    }
+    let words =
+        [(inner(&old, "labels")?, inner(&new, "labels")?), (inner(&old, "annotations")?, inner(&new, "annotations")?)];
+    let all_same = |counts: fn(&str) -> bool| words.iter().all(|(old, new)| is_same(old, new, counts));
+    Ok(if !all_same(|key| !key.contains(".karmada.io")) {
         Touch::Theirs
-    } else if significant(old, true) != significant(new, true) {
+    } else if !all_same(|_| true) {
         Touch::Ours
     } else {
         Touch::Nothing
-    }
+    })
+}
+
+/// The parts of a part; none if it is not an object.
+fn inner<'a>(parts: &Parts<'a>, part: &str) -> Result<Parts<'a>, serde_json::Error> {
+    let text = parts.get(part).map(|raw| raw.get()).filter(|text| text.starts_with('{'));
+    serde_json::from_str(text.unwrap_or("{}"))
+}
+
+fn is_same(old: &Parts<'_>, new: &Parts<'_>, counts: impl Fn(&str) -> bool) -> bool {
+    let tree = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).ok();
+    let equal = |old: &RawValue, new: &RawValue| old.get() == new.get() || tree(old) == tree(new);
+    let mut new = new.iter().filter(|(key, _)| counts(key));
+    let mut old = old.iter().filter(|(key, _)| counts(key));
+    old.all(|(key, value)| new.next().is_some_and(|(other, now)| key == other && equal(value, now)))
+        && new.next().is_none()
 }
 
 impl Templates {
@@ -171,7 +183,7 @@ fn sink(core: Weak<Core>, gvk: Arc<Gvk>) -> impl Fn(Change) + Send + Sync {
         }
         let key = TemplateKey { gvk: gvk.clone(), namespace: (*head.namespace).into(), name: (*head.name).into() };
         match &change {
-            Change::Updated(old, new) => match touch(&old.tree(), &new.tree()) {
+            Change::Updated(old, new) => match touch(&old.object.body, &new.object.body) {
                 Touch::Nothing => return,
                 Touch::Ours => {}
                 Touch::Theirs => core.templates.put_touch(&key),
@@ -204,8 +216,16 @@ mod tests {
             (with("/metadata/labels/propagationpolicy.karmada.io~1permanent-id", json!("x")), Touch::Ours),
             (with("/spec/n", json!(2)), Touch::Theirs),
             (with("/metadata/labels/app", json!("y")), Touch::Theirs),
+            (with("/metadata/labels/more", json!("y")), Touch::Theirs),
+            (with("/metadata/annotations", json!({})), Touch::Nothing),
+            (with("/metadata/annotations", json!({"work.karmada.io/x": "y"})), Touch::Ours),
+            (with("/metadata/annotations", json!({"note": "y"})), Touch::Theirs),
+            (with("/metadata/deletionTimestamp", json!("2024-01-01T00:00:00Z")), Touch::Theirs),
+            (with("/data", json!({"a": "b"})), Touch::Theirs),
         ] {
-            assert_eq!(touch(&old, &new), expected, "{new}");
+            let [before, after] = [&old, &new].map(|tree| serde_json::to_vec_pretty(tree).unwrap());
+            assert_eq!(touch(&before, &after), expected, "{new}");
+            assert_eq!(touch(old.to_string().as_bytes(), &after), expected, "{new}");
         }
     }
 }

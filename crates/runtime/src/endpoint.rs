@@ -374,7 +374,7 @@ impl Endpoint {
             "firstTimestamp": stamp, "lastTimestamp": stamp, "source": {"component": &*self.agent},
             "reportingComponent": &*self.agent, "reportingInstance": "",
         });
-        if let Err(status) = self.create(&Gvr::new("", "v1", "events"), Some(namespace), &event).await {
+        if let Err(status) = self.brief().create(&Gvr::new("", "v1", "events"), Some(namespace), &event).await {
             tracing::debug!(endpoint = %self.name, %status, "event not recorded");
         }
     }

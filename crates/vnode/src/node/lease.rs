@@ -49,7 +49,8 @@ impl Syncer {
             "holderIdentity": name, "leaseDurationSeconds": SECONDS, "renewTime": time::format_micro(self.now()),
         }});
         let leases = resource::leases();
-        match self.above().patch(&leases, Some(NAMESPACE), name, "", atoll_runtime::Patch::Merge, &renew).await {
+        let above = self.above().brief();
+        match above.patch(&leases, Some(NAMESPACE), name, "", atoll_runtime::Patch::Merge, &renew).await {
             Err(status) if status.code == 404 => {}
             result => return result.map(drop),
         }

@@ -106,7 +106,7 @@ impl Syncer {
     async fn patch_below(&self, below: &Value, sub: &str, mut patch: Value) -> Result<(), Status> {
         patch["metadata"]["uid"] = tree::uid(below).into();
         let (namespace, name) = (tree::namespace(below), tree::name(below));
-        match self.below().patch(&resource::pods(), Some(namespace), name, sub, Patch::Merge, &patch).await {
+        match self.below().brief().patch(&resource::pods(), Some(namespace), name, sub, Patch::Merge, &patch).await {
             Err(status) if status.code != 404 => Err(status),
             _ => Ok(()),
         }

@@ -181,7 +181,7 @@ impl Syncer {
     async fn patch_pod(&self, pod: &Value, sub: &str, mut patch: Value) -> Result<(), Status> {
         patch["metadata"]["uid"] = tree::uid(pod).into();
         let (namespace, name) = (tree::namespace(pod), tree::name(pod));
-        match self.above().patch(&resource::pods(), Some(namespace), name, sub, Patch::Merge, &patch).await {
+        match self.above().brief().patch(&resource::pods(), Some(namespace), name, sub, Patch::Merge, &patch).await {
             Err(status) if status.code != 404 => Err(status),
             _ => Ok(()),
         }
