@@ -9,6 +9,17 @@ use crate::call::Call;
 use crate::negotiate::Media;
 use crate::query::FieldValidation;
 
+/// Where an object comes from that is to conform to its kind.
+pub enum Origin<'a> {
+    /// From a body, which is given where faults are told in the order of the text.
+    Body(Option<&'a [u8]>),
+    /// From a patch; `keeps_spec` where the spec is and stays as stored, whatever comes of it here.
+    Patch {
+        /// Whether the spec stays.
+        keeps_spec: bool,
+    },
+}
+
 /// Parses a body in any language we read. The second part lists what is wrong with it all the same, such as
 /// duplicate fields.
 pub fn parse(media: Media, body: &[u8]) -> Result<(Value, Vec<String>), Status> {
@@ -112,15 +123,15 @@ impl Call {
         if media == Media::Protobuf && self.kind.custom().is_some() {
             return Err(crate::negotiate::unsupported(&["application/json", "application/yaml"], ""));
         }
-        if let (Media::Protobuf, Err(proto::ProtoError::UnknownKind { api_version, kind })) =
-            (media, proto::decode(body))
+        if media == Media::Protobuf
+            && let Err(proto::ProtoError::UnknownKind { api_version, kind }) = proto::decode(body)
         {
             return Err(self.unfit(&kind, &api_version));
         }
         let (mut object, faults) = parse(media, body).map_err(|status| self.unrecognized(&status.message, body))?;
         self.check_type(&mut object, body)?;
         let ordered = media == Media::Json && self.kind.custom().is_none();
-        self.conform(&mut object, faults, ordered.then_some(body), false)?;
+        self.conform(&mut object, faults, Origin::Body(ordered.then_some(body)))?;
         Ok(object)
     }
 
@@ -201,17 +212,14 @@ impl Call {
         Status::invalid("", "", "", &[error])
     }
 
-    /// Checks types, deals with unknown and repeated fields, applies defaults. `text` is given where
-    /// faults are told in the order of the text, `patched` says that the object comes from a patch.
-    pub fn conform(
-        &self,
-        object: &mut Value,
-        faults: Vec<String>,
-        text: Option<&[u8]>,
-        patched: bool,
-    ) -> Result<(), Status> {
+    /// Checks types, deals with unknown and repeated fields, applies defaults.
+    pub fn conform(&self, object: &mut Value, faults: Vec<String>, origin: Origin<'_>) -> Result<(), Status> {
         let validation = self.query.field_validation()?;
         let mut problems = faults;
+        let (text, patched, keeps_spec) = match origin {
+            Origin::Body(text) => (text, false, false),
+            Origin::Patch { keeps_spec } => (None, true, keeps_spec),
+        };
         let mistyped = |object: &Value, error: String| {
             if patched {
                 return self.unfit_patch(object, &error);
@@ -228,10 +236,11 @@ impl Call {
             }
             None => {
                 let typed = self.kind.typed().ok_or_else(|| Status::internal("kind without schema"))?;
-                if let Some(error) = atoll_schema::type_errors(object, typed) {
-                    return Err(mistyped(object, error));
-                }
-                atoll_schema::drop_unknown(object, typed)
+                let known = |object: &mut Value| match atoll_schema::type_errors(object, typed) {
+                    Some(error) => Err(error),
+                    None => Ok(atoll_schema::drop_unknown(object, typed)),
+                };
+                sparing_spec(keeps_spec, object, known).map_err(|error| mistyped(object, error))?
             }
         };
         problems.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
@@ -256,12 +265,16 @@ impl Call {
                 }
             }
         }
-        self.default(object);
+        self.default_sparing(keeps_spec, object);
         Ok(())
     }
 
     /// Applies the defaults of the kind.
     pub fn default(&self, object: &mut Value) {
+        self.default_sparing(false, object);
+    }
+
+    fn default_sparing(&self, keeps_spec: bool, object: &mut Value) {
         if self.kind.converts() {
             *object = crate::convert::from(&self.kind, std::mem::take(object));
         }
@@ -275,7 +288,8 @@ impl Call {
                 atoll_builtin::strategy::default(&self.strategy(&now), object);
                 if let crate::kind::Source::Builtin(info) = &self.kind.source {
                     // Equal objects must have equal bytes, whichever client wrote them.
-                    atoll_builtin::canonical(&crate::kind::stored(info).type_name, object);
+                    let type_name = &crate::kind::stored(info).type_name;
+                    sparing_spec(keeps_spec, object, |object| atoll_builtin::canonical(type_name, object));
                 }
             }
         }
@@ -285,6 +299,16 @@ impl Call {
 /// A fault as a warning tells it: without the parser's own heading.
 pub fn told(fault: &str) -> String {
     fault.strip_prefix("yaml: unmarshal errors:\n  ").unwrap_or(fault).to_owned()
+}
+
+/// Looks at an object, or at all of it but its spec.
+fn sparing_spec<T>(spare: bool, object: &mut Value, look: impl FnOnce(&mut Value) -> T) -> T {
+    let spec = if spare { object.get_mut("spec").map(Value::take) } else { None };
+    let seen = look(object);
+    if let Some(spec) = spec {
+        object["spec"] = spec;
+    }
+    seen
 }
 
 /// What is wrong with the types of an object's metadata, which no schema of a custom kind describes.

@@ -203,6 +203,13 @@ impl Kind {
         self.custom().is_some_and(|custom| custom.outdates(entry.modified))
     }
 
+    /// Whether [`Kind::tree`] shows an object as it is stored, defaults of its definition aside.
+    pub fn is_stored_form(&self, entry: &Entry) -> bool {
+        !self.converts()
+            && self.custom().is_none_or(|custom| !custom.is_stored_elsewhere())
+            && entry.object.body.starts_with(self.prefix.as_bytes())
+    }
+
     /// Appends an object's JSON in this version.
     pub fn write(&self, entry: &Entry, revision: Revision, out: &mut Vec<u8>) {
         let elsewhere = self.custom().is_some_and(|custom| custom.is_stored_elsewhere());

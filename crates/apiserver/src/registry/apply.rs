@@ -22,14 +22,17 @@ impl Call {
         if !sub.is_empty() {
             return Err(self.not_found());
         }
-        let new = self.merged(sub, None, &config)?;
         let uid = meta_text(&config, "uid");
-        if !uid.is_empty() {
-            let why =
-                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
-            return Err(Status::conflict(&self.kind.group, &self.kind.plural, &self.target.name, why));
-        }
-        let stored = self.insert_as(new, dry_run, true).await?;
+        let make = || {
+            let new = self.merged(sub, None, &config)?;
+            if !uid.is_empty() {
+                let why =
+                    format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+                return Err(Status::conflict(&self.kind.group, &self.kind.plural, &self.target.name, why));
+            }
+            Ok(new)
+        };
+        let stored = self.insert_as(dry_run, true, make).await?;
         self.object(201, &stored.entry, stored.revision)
     }
 

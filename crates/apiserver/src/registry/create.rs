@@ -11,8 +11,7 @@ impl Call {
     pub async fn create(&self, body: &[u8]) -> Result<Response<Body>, Status> {
         self.accept(false)?;
         let dry_run = self.query.dry_run()?;
-        let object = self.decode(body)?;
-        let stored = self.insert(object, dry_run).await?;
+        let stored = self.insert(dry_run, || self.decode(body)).await?;
         self.object(201, &stored.entry, stored.revision)
     }
 }

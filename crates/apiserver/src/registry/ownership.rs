@@ -73,6 +73,11 @@ impl Call {
     }
 }
 
+/// Takes recorded ownership out, out of reach of what may change an object from here on.
+pub(super) fn take_managed(object: &mut Value) -> Option<Value> {
+    metadata(object).remove("managedFields")
+}
+
 /// Puts recorded ownership back after parts that rebuild an object.
 pub(super) fn put_managed(object: &mut Value, managed: Option<Value>) {
     if object["metadata"].get("managedFields") != managed.as_ref() {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::metadata::metadata;
 use crate::body::Body;
 use crate::call::Call;
-use crate::decode;
+use crate::decode::{self, Origin};
 
 /// The language of a patch.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
@@ -80,7 +80,8 @@ impl Call {
             .modify(sub, dry_run, |old| {
                 let mut new = self.patched(language, old, &patch)?;
                 self.patched_type(&mut new)?;
-                self.conform(&mut new, duplicates.clone(), None, true)?;
+                let keeps_spec = sub == "status" && self.keeps_spec(&new, old);
+                self.conform(&mut new, duplicates.clone(), Origin::Patch { keeps_spec })?;
                 let uid = new["metadata"]["uid"].clone();
                 if uid.is_string() && uid != old["metadata"]["uid"] {
                     let path = atoll_meta::FieldPath::new("metadata.uid");
@@ -107,6 +108,12 @@ impl Call {
             Language::Strategic => atoll_patch::strategic(old, patch, self.kind.typed()).map_err(Status::from),
             Language::Apply => unreachable!("apply has its own path"),
         }
+    }
+
+    /// Whether a patch of a status left the spec alone. The stored one stays in any case, so of an untouched one
+    /// there is nothing to find out.
+    fn keeps_spec(&self, new: &Value, old: &Value) -> bool {
+        self.kind.custom().is_none() && !self.kind.converts() && new.get("spec") == old.get("spec")
     }
 
     /// A patch cannot turn an object into another kind.

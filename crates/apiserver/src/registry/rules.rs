@@ -35,15 +35,14 @@ impl Call {
             (None, "resize") => strategy::prepare_resize(new, old),
             (None, _) => {}
             (Some(_), "status") => {
-                let status = new.get("status").cloned();
-                let managed = new["metadata"].get("managedFields").cloned();
-                *new = old.clone();
-                put(new, "status", status);
-                if let Some(managed) = managed {
-                    metadata(new).insert("managedFields".into(), managed);
+                keep_all_but(&["metadata", "status"], new, old);
+                keep_all_but(&["managedFields"], &mut new["metadata"], &old["metadata"]);
+            }
+            (Some(_), _) if self.kind.has_status() => {
+                if new.get("status") != old.get("status") {
+                    put(new, "status", old.get("status").cloned());
                 }
             }
-            (Some(_), _) if self.kind.has_status() => put(new, "status", old.get("status").cloned()),
             (Some(_), _) => {}
         }
     }
@@ -62,9 +61,9 @@ impl Call {
         }
         let has_status = self.kind.has_status() || self.kind.custom().is_none();
         let skip = |key: &str| matches!(key, "metadata" | "apiVersion" | "kind") || (key == "status" && has_status);
-        let part = |tree: &Value| -> Vec<(String, Value)> {
-            let map = tree.as_object().into_iter().flatten();
-            map.filter(|(key, _)| !skip(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+        let differ = |new: &Value, old: &Value| {
+            let part = |tree| Value::as_object(tree).into_iter().flatten().filter(|(key, _)| !skip(key));
+            part(new).ne(part(old))
         };
         let annotations_count = &*self.kind.kind == "Deployment" && self.kind.custom().is_none();
         // What counts is what will be stored.
@@ -73,7 +72,7 @@ impl Call {
             custom.default_stored(&mut stored);
             stored
         });
-        let changed = part(stored.as_ref().unwrap_or(new)) != part(old)
+        let changed = differ(stored.as_ref().unwrap_or(new), old)
             || (annotations_count && new["metadata"]["annotations"] != old["metadata"]["annotations"]);
         if changed {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
@@ -99,6 +98,17 @@ impl Call {
             }
         }
         errors
+    }
+}
+
+/// Makes all fields but some what they were; most are, and stay where they are.
+fn keep_all_but(some: &[&str], new: &mut Value, old: &Value) {
+    let (Some(new), Some(old)) = (new.as_object_mut(), old.as_object()) else { return };
+    new.retain(|key, _| some.contains(&key.as_str()) || old.contains_key(key));
+    for (key, value) in old.iter().filter(|(key, _)| !some.contains(&key.as_str())) {
+        if new.get(key) != Some(value) {
+            new.insert(key.clone(), value.clone());
+        }
     }
 }
 

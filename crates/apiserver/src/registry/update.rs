@@ -4,7 +4,7 @@ use atoll_builtin::strategy;
 use atoll_meta::{FieldError, FieldPath, Status};
 use http::Response;
 
-use super::metadata::meta_text;
+use super::metadata::{meta_text, metadata};
 use crate::body::Body;
 use crate::call::Call;
 
@@ -27,12 +27,18 @@ impl Call {
         let create_allowed = sub.is_empty()
             && self.kind.custom().is_none()
             && strategy::allows_create_on_update(&self.kind.group, &self.kind.kind);
+        let mut first = Some(object);
+        // Only a lost race needs the object a second time.
+        let mut given = || first.take().map_or_else(|| self.decode(body), Ok);
         if create_allowed {
             let key = self.key(&self.target.name);
             if self.hub.read(&self.instance, key.as_str()).await?.is_none() {
-                let mut object = object;
-                super::metadata::metadata(&mut object).insert("name".into(), self.target.name.clone().into());
-                let stored = self.insert(object, dry_run).await?;
+                let named = || {
+                    let mut object = given()?;
+                    metadata(&mut object).insert("name".into(), self.target.name.clone().into());
+                    Ok(object)
+                };
+                let stored = self.insert(dry_run, named).await?;
                 return self.object(201, &stored.entry, stored.revision);
             }
         }
@@ -42,7 +48,7 @@ impl Call {
                 FieldError::invalid(FieldPath::new("metadata.resourceVersion"), 0, "must be specified for an update");
             return Err(Status::invalid(&self.kind.group, &self.kind.plural, &self.target.name, &[error]));
         }
-        let stored = self.modify(sub, dry_run, |_| Ok(object.clone())).await?;
+        let stored = self.modify(sub, dry_run, |_| given()).await?;
         self.object(200, &stored.entry, stored.revision)
     }
 }

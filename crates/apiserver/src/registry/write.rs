@@ -8,7 +8,7 @@ use atoll_store::{Entry, Expect, Op, StoreError, Write};
 use serde_json::Value;
 
 use super::metadata::{grace_left, has_namespace_finalizers, keep_system_metadata, meta_text, metadata};
-use super::ownership::put_managed;
+use super::ownership::{put_managed, take_managed};
 use crate::admission::{Operation, Review};
 use crate::call::Call;
 use crate::instance::store_status;
@@ -35,23 +35,29 @@ enum Lost {
 }
 
 impl Call {
-    /// Creates an object from a decoded tree.
-    pub async fn insert(&self, object: Value, dry_run: bool) -> Result<Stored, Status> {
-        self.insert_as(object, dry_run, false).await
+    /// Creates an object; `make` gives its tree, and again when the name was taken or somebody else was faster.
+    pub async fn insert(&self, dry_run: bool, make: impl FnMut() -> Result<Value, Status>) -> Result<Stored, Status> {
+        self.insert_as(dry_run, false, make).await
     }
 
     /// Creates an object; `applied` says that its managedFields are already right.
-    pub async fn insert_as(&self, mut object: Value, dry_run: bool, applied: bool) -> Result<Stored, Status> {
-        self.prepare_metadata(&mut object)?;
-        let generate = meta_text(&object, "name").is_empty();
-        if generate && meta_text(&object, "generateName").is_empty() {
-            let error = FieldError::required(FieldPath::new("metadata.name"), "name or generateName is required");
-            return Err(self.kind.invalid("", &[error]));
-        }
+    pub async fn insert_as(
+        &self,
+        dry_run: bool,
+        applied: bool,
+        mut make: impl FnMut() -> Result<Value, Status>,
+    ) -> Result<Stored, Status> {
+        let mut base = String::new();
         for _ in 0..ATTEMPTS {
-            let mut attempt = object.clone(); // one tree per attempt: admission and naming change it
+            let mut attempt = make()?;
+            self.prepare_metadata(&mut attempt)?;
+            meta_text(&attempt, "generateName").clone_into(&mut base);
+            let generate = meta_text(&attempt, "name").is_empty();
+            if generate && base.is_empty() {
+                let error = FieldError::required(FieldPath::new("metadata.name"), "name or generateName is required");
+                return Err(self.kind.invalid("", &[error]));
+            }
             if generate {
-                let base = meta_text(&attempt, "generateName").to_owned();
                 metadata(&mut attempt).insert("name".into(), name::generate(&base, &mut rand::random::<u32>).into());
             }
             let key = self.key(meta_text(&attempt, "name"));
@@ -87,8 +93,7 @@ impl Call {
                 Err(CommitError::Failed(status)) => return Err(status),
             }
         }
-        let base = meta_text(&object, "generateName");
-        Err(Status::already_exists(&self.kind.group, &self.kind.plural, base).retry_after(1))
+        Err(Status::already_exists(&self.kind.group, &self.kind.plural, &base).retry_after(1))
     }
 
     fn exists(&self, object: &Value) -> Status {
@@ -107,7 +112,7 @@ impl Call {
         if !applied {
             self.track(None, object, "")?;
         }
-        let managed = object["metadata"].get("managedFields").cloned();
+        let managed = take_managed(object);
         let meta = metadata(object);
         meta.insert("uid".into(), uuid::Uuid::new_v4().to_string().into());
         meta.insert("creationTimestamp".into(), now.clone().into());
@@ -146,9 +151,9 @@ impl Call {
         let key = self.key(&self.target.name);
         for _ in 0..ATTEMPTS {
             let entry = self.hub.read(&self.instance, key.as_str()).await?.ok_or_else(|| self.not_found())?;
-            let old = self.kind.tree(&entry, entry.modified);
-            let new = make(&old)?;
-            match self.replace(&entry, new, sub, dry_run, false).await {
+            let shown = self.kind.tree(&entry, entry.modified);
+            let new = make(&shown)?;
+            match self.replace(&entry, self.before(&entry, shown), new, sub, dry_run, false).await {
                 Ok(stored) => return Ok(stored),
                 Err(Lost::Race) => {}
                 Err(Lost::Failed(status)) => return Err(status),
@@ -167,9 +172,9 @@ impl Call {
         let key = self.key(&self.target.name);
         for _ in 0..ATTEMPTS {
             let Some(entry) = self.hub.read(&self.instance, key.as_str()).await? else { return Ok(None) };
-            let old = self.kind.tree(&entry, entry.modified);
-            let new = make(&old)?;
-            match self.replace(&entry, new, sub, dry_run, true).await {
+            let shown = self.kind.tree(&entry, entry.modified);
+            let new = make(&shown)?;
+            match self.replace(&entry, self.before(&entry, shown), new, sub, dry_run, true).await {
                 Ok(stored) => return Ok(Some(stored)),
                 Err(Lost::Race) => {}
                 Err(Lost::Failed(status)) => return Err(status),
@@ -178,17 +183,24 @@ impl Call {
         Err(self.modified())
     }
 
+    /// The stored tree a change is compared with. `shown` is the same in the version of the request: where that is
+    /// how it is stored, it need not be read again.
+    fn before(&self, entry: &Entry, shown: Value) -> Value {
+        let mut old = if self.kind.is_stored_form(entry) { shown } else { entry.object.tree(entry.modified) };
+        self.default_custom(&mut old);
+        old
+    }
+
     /// One attempt to replace a stored object.
     async fn replace(
         &self,
         entry: &Entry,
+        old: Value,
         mut new: Value,
         sub: &str,
         dry_run: bool,
         applied: bool,
     ) -> Result<Stored, Lost> {
-        let mut old = entry.object.tree(entry.modified);
-        self.default_custom(&mut old);
         if self.kind.converts() {
             new = crate::convert::from(&self.kind, new);
         }
@@ -200,7 +212,7 @@ impl Call {
         if !applied && sub != "binding" {
             self.track(Some(&old), &mut new, sub).map_err(Lost::Failed)?;
         }
-        let managed = new["metadata"].get("managedFields").cloned();
+        let managed = take_managed(&mut new);
         self.prepare_change(&mut new, &old, sub, &now);
         self.count_generation(&mut new, &old, sub);
         let review = self.review(Operation::Update, sub, Some(&old), dry_run, self.target.name.clone());
