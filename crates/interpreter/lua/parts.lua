@@ -1,4 +1,4 @@
--- Jobs and clusters with several pod templates: those of Kubeflow, Volcano and Ray. All parts run in one cluster.
+-- Jobs and clusters with several pod templates: those of Kubeflow, Volcano, Ray and Spark. All parts run in one cluster.
 local kube = require("kube")
 
 -- Parts of a map from role to replicas and template, in the order of their names.
@@ -26,6 +26,24 @@ local function ray(spec)
   return found
 end
 
+-- Spark writes megabytes as 512m.
+local function memory(amount)
+  local number, unit = string.match(tostring(amount or ""), "^(%d+)(%a*)$")
+  if number == nil then return amount end
+  local units = { m = "Mi", mb = "Mi", g = "Gi", gb = "Gi", k = "Ki", kb = "Ki", t = "Ti", b = "" }
+  return number .. (units[string.lower(unit)] or unit)
+end
+
+local function spark(name, part, replicas)
+  local cores = part.coreRequest or part.cores
+  if cores ~= nil then cores = tostring(cores) end
+  local needs = { resourceRequest = { cpu = cores, memory = memory(part.memory) }, priorityClassName = part.priorityClassName }
+  if part.nodeSelector ~= nil or part.tolerations ~= nil then
+    needs.nodeClaim = { nodeSelector = part.nodeSelector, tolerations = part.tolerations }
+  end
+  return { name = name, replicas = replicas, needs = needs }
+end
+
 local function parts(object)
   local spec = object.spec or {}
   if object.kind == "PyTorchJob" then return roles(spec.pytorchReplicaSpecs) end
@@ -33,6 +51,10 @@ local function parts(object)
   if object.kind == "MPIJob" then return roles(spec.mpiReplicaSpecs) end
   if object.kind == "RayCluster" then return ray(spec) end
   if object.kind == "RayJob" then return ray(spec.rayClusterSpec) end
+  if object.kind == "SparkApplication" then
+    local executor = spec.executor or {}
+    return { spark("driver", spec.driver or {}, 1), spark("executor", executor, executor.instances or 1) }
+  end
   local found = {}
   for at, task in ipairs(spec.tasks or {}) do
     local name = task.name or ("task-" .. at)
@@ -44,7 +66,7 @@ end
 function GetComponents(object)
   local found = {}
   for _, part in ipairs(parts(object)) do
-    local needs
+    local needs = part.needs
     if part.template ~= nil then needs = kube.accuratePodRequirements(part.template) end
     table.insert(found, { name = part.name, replicas = part.replicas, replicaRequirements = needs })
   end
@@ -75,7 +97,7 @@ function AggregateStatus(object, items)
   return object
 end
 
-local bad = { Failed = true, Aborted = true, Terminated = true, FAILED = true, STOPPED = true, failed = true, unhealthy = true }
+local bad = { Failed = true, Aborted = true, Terminated = true, FAILED = true, STOPPED = true, SUBMISSION_FAILED = true, FAILING = true }
 
 -- What has not failed is well, as soon as something is known of it.
 function InterpretHealth(object)
@@ -87,5 +109,6 @@ function InterpretHealth(object)
   end
   local phase = status.jobDeploymentStatus
   if type(status.state) == "table" then phase = status.state.phase end
+  if status.applicationState ~= nil then phase = status.applicationState.state end
   return not (bad[phase] or bad[status.jobStatus])
 end

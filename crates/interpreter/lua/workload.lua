@@ -7,8 +7,19 @@ local counts = {
 }
 local names = { "currentRevision", "updateRevision", "labelSelector" }
 
+-- A UnitedDeployment has the template of a workload, and that has the one of its pods.
+local function pod(object)
+  local template = object.spec.template or {}
+  for _, name in ipairs({
+    "statefulSetTemplate", "advancedStatefulSetTemplate", "cloneSetTemplate", "deploymentTemplate",
+  }) do
+    if template[name] ~= nil then return template[name].spec.template end
+  end
+  return template
+end
+
 function GetReplicas(object)
-  return object.spec.replicas or 1, kube.accuratePodRequirements(object.spec.template)
+  return object.spec.replicas or 1, kube.accuratePodRequirements(pod(object))
 end
 
 function ReviseReplica(object, replicas)
@@ -17,7 +28,7 @@ function ReviseReplica(object, replicas)
 end
 
 function GetDependencies(object)
-  return kube.getPodDependencies(object.spec.template, object.metadata.namespace)
+  return kube.getPodDependencies(pod(object), object.metadata.namespace)
 end
 
 function ReflectStatus(object)
@@ -59,5 +70,5 @@ function InterpretHealth(object)
   if status == nil or status.observedGeneration ~= object.metadata.generation then return false end
   local updated = status.updatedReplicas or 0
   if object.spec.replicas ~= nil and updated < object.spec.replicas then return false end
-  return (status.availableReplicas or 0) >= updated
+  return (status.availableReplicas or status.updatedReadyReplicas or 0) >= updated
 end

@@ -32,9 +32,10 @@ const WORKLOAD_SCRIPT: &str = include_str!("../lua/workload.lua");
 const READY_SCRIPT: &str = include_str!("../lua/ready.lua");
 const PARTS_SCRIPT: &str = include_str!("../lua/parts.lua");
 
-const KNOWN: [Known; 21] = [
+const KNOWN: [Known; 25] = [
     known("apps.kruise.io/v1alpha1", "CloneSet", WORKLOAD, WORKLOAD_SCRIPT),
     known("apps.kruise.io/v1beta1", "StatefulSet", WORKLOAD, WORKLOAD_SCRIPT),
+    known("apps.kruise.io/v1alpha1", "UnitedDeployment", WORKLOAD, WORKLOAD_SCRIPT),
     known("apps.kruise.io/v1alpha1", "DaemonSet", DAEMON, include_str!("../lua/daemon.lua")),
     known("argoproj.io/v1alpha1", "Rollout", WORKLOAD, include_str!("../lua/rollout.lua")),
     known(
@@ -59,6 +60,14 @@ const KNOWN: [Known; 21] = [
     known("batch.volcano.sh/v1alpha1", "Job", PARTS, PARTS_SCRIPT),
     known("ray.io/v1", "RayCluster", PARTS, PARTS_SCRIPT),
     known("ray.io/v1", "RayJob", PARTS, PARTS_SCRIPT),
+    known("sparkoperator.k8s.io/v1beta2", "SparkApplication", &[Components, Aggregate, Health], PARTS_SCRIPT),
+    known(
+        "argoproj.io/v1alpha1",
+        "Workflow",
+        &[Replicas, Revise, Retain, Health, Dependencies],
+        include_str!("../lua/workflow.lua"),
+    ),
+    known("kubeflow.org/v1", "Notebook", &[Replicas, Reflect, Aggregate, Health], include_str!("../lua/notebook.lua")),
 ];
 
 /// The scripts for these kinds.

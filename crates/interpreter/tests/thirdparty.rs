@@ -207,6 +207,18 @@ fn jobs_of_several_parts_are_well_until_they_fail() {
         ("batch.volcano.sh/v1alpha1", "Job", json!({"state": {"phase": "Aborted"}}), Health::Unhealthy),
         ("ray.io/v1", "RayCluster", json!({"state": "ready"}), Health::Healthy),
         ("ray.io/v1", "RayCluster", json!({"state": "suspended"}), Health::Unhealthy),
+        (
+            "sparkoperator.k8s.io/v1beta2",
+            "SparkApplication",
+            json!({"applicationState": {"state": "RUNNING"}}),
+            Health::Healthy,
+        ),
+        (
+            "sparkoperator.k8s.io/v1beta2",
+            "SparkApplication",
+            json!({"applicationState": {"state": "FAILED"}}),
+            Health::Unhealthy,
+        ),
         ("ray.io/v1", "RayJob", json!({"jobStatus": "RUNNING", "jobDeploymentStatus": "Running"}), Health::Healthy),
         ("ray.io/v1", "RayJob", json!({"jobStatus": "FAILED", "jobDeploymentStatus": "Complete"}), Health::Unhealthy),
     ] {
@@ -239,4 +251,69 @@ fn daemon_sets_of_kruise_are_counted_by_node() {
     );
     object["status"]["numberAvailable"] = json!(2);
     assert_eq!(it.try_health(&object), Ok(Health::Unhealthy));
+}
+
+#[test]
+fn united_deployments_find_the_pods_of_their_workload() {
+    let it = Interpreter::new();
+    let template = json!({"cloneSetTemplate": {"spec": {"template": pod()}}});
+    let object = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "UnitedDeployment", "metadata": {"name": "it", "namespace": "ns", "generation": 1},
+        "spec": {"replicas": 2, "template": template},
+        "status": {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "updatedReadyReplicas": 2}});
+    let (replicas, needs) = it.replicas(&object).unwrap().unwrap();
+    assert_eq!((replicas, needs.unwrap().requests["cpu"].0.as_str()), (2, "100m"));
+    assert_eq!(it.try_dependencies(&object).unwrap()[0].name, "robot");
+    assert_eq!(it.try_health(&object), Ok(Health::Healthy));
+}
+
+#[test]
+fn spark_has_a_driver_and_executors() {
+    let it = Interpreter::new();
+    let job = json!({"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "metadata": {"name": "it", "namespace": "ns"},
+        "spec": {"driver": {"cores": 1, "memory": "512m"}, "executor": {"instances": 3, "coreRequest": "500m", "memory": "2g"}}});
+    let parts = it.components(&job).unwrap().unwrap();
+    let short: Vec<(&str, i32, &str, &str)> = parts
+        .iter()
+        .map(|part| {
+            let needs = &part.replica_requirements.as_ref().unwrap().resource_request;
+            (part.name.as_str(), part.replicas, needs["cpu"].0.as_str(), needs["memory"].0.as_str())
+        })
+        .collect();
+    assert_eq!(short, [("driver", 1, "1", "512Mi"), ("executor", 3, "500m", "2Gi")]);
+}
+
+#[test]
+fn workflows_of_argo_keep_their_state_and_find_what_their_steps_need() {
+    let it = Interpreter::new();
+    let step = json!({"name": "s", "container": {"image": "x", "envFrom": [{"secretRef": {"name": "env"}}]}});
+    let mut flow = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "it", "namespace": "ns"},
+        "spec": {"parallelism": 3, "serviceAccountName": "robot", "templates": [step], "volumes": [{"name": "v", "configMap": {"name": "map"}}]}});
+    assert_eq!(it.replicas(&flow).unwrap().unwrap().0, 3);
+    it.revise(&mut flow, 2).unwrap();
+    assert_eq!(flow["spec"]["parallelism"], 2);
+    let mut found: Vec<String> = it.try_dependencies(&flow).unwrap().into_iter().map(|one| one.name).collect();
+    found.sort();
+    assert_eq!(found, ["env", "map", "robot"]);
+    let mut observed = flow.clone();
+    observed["status"] = json!({"phase": "Running"});
+    observed["spec"]["suspend"] = json!(true);
+    assert_eq!(it.try_health(&flow), Ok(Health::Unhealthy));
+    assert_eq!(it.try_health(&observed), Ok(Health::Healthy));
+    it.retain(&mut flow, &observed).unwrap();
+    assert_eq!((&flow["spec"]["suspend"], &flow["status"]["phase"]), (&json!(true), &json!("Running")));
+}
+
+#[test]
+fn notebooks_of_kubeflow_are_one_pod() {
+    let it = Interpreter::new();
+    let mut book = json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": {"name": "it", "namespace": "ns"},
+        "spec": {"template": pod()}, "status": {"readyReplicas": 1, "other": 2}});
+    let (replicas, needs) = it.replicas(&book).unwrap().unwrap();
+    assert_eq!((replicas, needs.unwrap().requests["cpu"].0.as_str()), (1, "100m"));
+    assert_eq!(it.try_health(&book), Ok(Health::Healthy));
+    assert_eq!(it.reflect(&book), Some(json!({"readyReplicas": 1})));
+    let items = [("a".to_owned(), json!({"readyReplicas": 1})), ("b".to_owned(), json!({"readyReplicas": 0}))];
+    book["status"] = json!({});
+    assert!(it.try_aggregate(&mut book, &items).unwrap());
+    assert_eq!(book["status"]["readyReplicas"], 1);
 }
