@@ -29,13 +29,21 @@ const fn known(
 }
 
 const WORKLOAD_SCRIPT: &str = include_str!("../lua/workload.lua");
+const BROADCAST_SCRIPT: &str = include_str!("../lua/broadcast.lua");
 const READY_SCRIPT: &str = include_str!("../lua/ready.lua");
 const PARTS_SCRIPT: &str = include_str!("../lua/parts.lua");
 
-const KNOWN: [Known; 25] = [
+const KNOWN: [Known; 27] = [
     known("apps.kruise.io/v1alpha1", "CloneSet", WORKLOAD, WORKLOAD_SCRIPT),
     known("apps.kruise.io/v1beta1", "StatefulSet", WORKLOAD, WORKLOAD_SCRIPT),
     known("apps.kruise.io/v1alpha1", "UnitedDeployment", WORKLOAD, WORKLOAD_SCRIPT),
+    known("apps.kruise.io/v1alpha1", "AdvancedCronJob", &[Aggregate, Dependencies], BROADCAST_SCRIPT),
+    known(
+        "apps.kruise.io/v1alpha1",
+        "BroadcastJob",
+        &[Replicas, Revise, Aggregate, Health, Dependencies],
+        BROADCAST_SCRIPT,
+    ),
     known("apps.kruise.io/v1alpha1", "DaemonSet", DAEMON, include_str!("../lua/daemon.lua")),
     known("argoproj.io/v1alpha1", "Rollout", WORKLOAD, include_str!("../lua/rollout.lua")),
     known(

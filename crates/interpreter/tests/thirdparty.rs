@@ -317,3 +317,37 @@ fn notebooks_of_kubeflow_are_one_pod() {
     assert!(it.try_aggregate(&mut book, &items).unwrap());
     assert_eq!(book["status"]["readyReplicas"], 1);
 }
+
+#[test]
+fn jobs_of_kruise_are_summed_up_and_the_worst_phase_counts() {
+    let it = Interpreter::new();
+    let mut job = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "BroadcastJob", "metadata": {"name": "it", "namespace": "ns"},
+        "spec": {"parallelism": 2, "template": pod()}});
+    assert_eq!(it.replicas(&job).unwrap().unwrap().0, 2);
+    it.revise(&mut job, 5).unwrap();
+    assert_eq!(job["spec"]["parallelism"], 5);
+    job["spec"]["parallelism"] = json!("50%");
+    assert_eq!(it.replicas(&job).unwrap().unwrap().0, 1);
+    it.revise(&mut job, 5).unwrap();
+    assert_eq!(job["spec"]["parallelism"], "50%");
+    assert_eq!(it.try_dependencies(&job).unwrap()[0].name, "robot");
+    let part = |phase: &str, failed: i64| json!({"phase": phase, "desired": 3, "failed": failed});
+    let items = [("a".to_owned(), part("completed", 0)), ("b".to_owned(), part("running", 1))];
+    assert!(it.try_aggregate(&mut job, &items).unwrap());
+    assert_eq!(job["status"], json!({"phase": "running", "desired": 6, "failed": 1}));
+    assert_eq!(it.try_health(&job), Ok(Health::Unhealthy));
+    job["status"] = part("running", 0);
+    assert_eq!(it.try_health(&job), Ok(Health::Healthy));
+
+    let template = json!({"broadcastJobTemplate": {"spec": {"template": pod()}}});
+    let mut timed = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "AdvancedCronJob", "metadata": {"name": "it", "namespace": "ns"},
+        "spec": {"template": template}});
+    assert_eq!(it.try_dependencies(&timed).unwrap()[0].name, "robot");
+    let run =
+        |name: &str, at: &str| json!({"type": "BroadcastJob", "active": [{"name": name}], "lastScheduleTime": at});
+    let items =
+        [("a".to_owned(), run("one", "2026-01-02T00:00:00Z")), ("b".to_owned(), run("two", "2026-01-01T00:00:00Z"))];
+    assert!(it.try_aggregate(&mut timed, &items).unwrap());
+    let wanted = json!({"type": "BroadcastJob", "active": [{"name": "one"}, {"name": "two"}], "lastScheduleTime": "2026-01-02T00:00:00Z"});
+    assert_eq!(timed["status"], wanted);
+}
