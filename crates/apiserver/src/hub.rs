@@ -101,6 +101,7 @@ pub struct Hub {
     url: arc_swap::ArcSwap<String>,
     pub(crate) interner: atoll_schema::Interner,
     pub(crate) in_flight: Arc<tokio::sync::Semaphore>,
+    pub(crate) precedence: crate::precedence::Precedence,
     /// All series of the process; other parts add theirs.
     pub metrics: atoll_telemetry::Metrics,
     pub(crate) requests: crate::metrics::Requests,
@@ -122,6 +123,7 @@ impl Hub {
             metrics,
             engine,
             in_flight: Arc::new(tokio::sync::Semaphore::new(options.max_in_flight)),
+            precedence: crate::precedence::Precedence::default(),
             url: arc_swap::ArcSwap::from_pointee(options.url.clone()),
             options,
             clock,

@@ -33,6 +33,7 @@ mod negotiate;
 mod openapi;
 mod openapi_proto;
 mod openapi_v2;
+mod precedence;
 mod query;
 mod registry;
 mod request;

@@ -297,6 +297,9 @@ async fn resource(
             return connector.connect(Visit { hub, instance, identity, target, path, request }).await;
         }
     }
+    let everyone = hub.clone();
+    let patient = crate::precedence::is_patient(&request);
+    let _turn = if verb == Verb::Watch { None } else { Some(everyone.precedence.turn(patient).await) };
     let _slot = if verb == Verb::Watch { None } else { Some(hub.enter(&instance)?) };
     let (parts, body) = request.into_parts();
     let body = tokio::time::timeout(DEADLINE, read_body(&hub, verb, body))

@@ -324,7 +324,7 @@ fn work_sink(core: &Core, change: Change) {
     if let Some(member) = core.members.get(member) {
         member.heard(&change.item().object.head.name, &change.item().revision);
         if concerns {
-            member.queue.add((*head.name).into());
+            member.order((*head.name).into());
         }
     }
     let id = head.label(label::BINDING_ID).or_else(|| head.label(label::CLUSTER_BINDING_ID));

@@ -219,6 +219,11 @@ impl Member {
         };
     }
 
+    /// Takes a work that says something new: orders go before states.
+    pub fn order(&self, work: Arc<str>) {
+        self.queue.add_ranked(work, 1);
+    }
+
     /// How long changes of states are gathered before they are told: hardly at all when little happens, and about as
     /// long as it takes to get to them when much does.
     pub fn gather(&self) -> Duration {

@@ -24,6 +24,8 @@ pub async fn report(core: Arc<Core>, key: BindingKey) -> Again {
     aggregate::doubt(&mut new, |cluster| snapshot.get(cluster).is_some_and(|cluster| taints::is_away(cluster)));
     if let Some(patch) = difference(binding.status.as_ref(), &new) {
         core.instance
+            .patient()
+            .brief()
             .patch(&key.gvr(), key.in_namespace(), &key.name, "status", Patch::Merge, &json!({"status": patch}))
             .await?;
     }
@@ -63,6 +65,8 @@ async fn tell_template(core: &Core, binding: &Binding, items: &[(String, Value)]
     let Some(patch) = diff::merge_patch(&old["status"], &new["status"]) else { return Ok(None) };
     let patch = if old["status"].is_object() { patch } else { new["status"].clone() };
     core.instance
+        .patient()
+        .brief()
         .patch(&watched.info.gvr, key.in_namespace(), &key.name, "status", Patch::Merge, &json!({"status": patch}))
         .await?;
     Ok(None)

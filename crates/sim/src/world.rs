@@ -151,6 +151,8 @@ pub struct World {
 impl World {
     /// An empty world.
     pub fn new(hub: Arc<Hub>, endpoint: &Endpoint, name: &str, spec: Spec, stop: CancellationToken) -> Self {
+        // Who uses the cluster goes before what it does on its own.
+        let endpoint = endpoint.patient();
         Self {
             name: name.into(),
             spec,
