@@ -167,7 +167,7 @@ impl Executor {
 
     /// Makes the member's object.
     async fn create(&self, task: &Task<'_>, info: &KindInfo, namespace: Option<&str>) -> Result<Outcome, Status> {
-        let created = task.member.endpoint.create(&info.gvr, namespace, &task.manifest).await?;
+        let created = genuine(task, task.member.endpoint.create(&info.gvr, namespace, &task.manifest).await?)?;
         task.member.note(&task.name, Written { work: task.stamp(), version: version(&created) });
         Ok(Outcome { object: Some(created), wrote: true })
     }
@@ -211,6 +211,7 @@ impl Executor {
             .map_err(|error| Status::bad_request(format!("{} cannot be retained: {error}", task.describe())))?;
         let namespace = task.object_namespace().filter(|_| info.namespaced);
         let stored = task.member.endpoint.update(&info.gvr, namespace, task.object_name(), &desired).await?;
+        let stored = genuine(task, stored)?;
         task.member.note(&task.name, Written { work: task.stamp(), version: version(&stored) });
         Ok(Outcome { object: Some(stored), wrote: true })
     }
@@ -317,6 +318,7 @@ impl Executor {
         let (endpoint, gvr) = (&task.member.endpoint, &info.gvr);
         let namespace = task.object_namespace().filter(|_| info.namespaced);
         let Some(observed) = endpoint.get_opt(gvr, namespace, task.object_name()).await? else { return Ok(true) };
+        let observed = genuine(task, observed)?;
         if !merge::is_ours(&observed) || !is_named(task, &observed) {
             return Ok(true);
         }
@@ -335,6 +337,17 @@ impl Executor {
         endpoint.delete(gvr, namespace, task.object_name(), &options).await?;
         Ok(endpoint.get_opt(gvr, namespace, task.object_name()).await?.is_none())
     }
+}
+
+/// An object that a member answers with. Whatever stands between it and us may say that all is well and answer anything;
+/// taken for the object, it would end the work on it.
+fn genuine(task: &Task<'_>, object: Value) -> Result<Value, Status> {
+    let meta = &object["metadata"];
+    if meta["name"] == task.object_name() && meta["uid"].is_string() {
+        return Ok(object);
+    }
+    let why = format!("member {} answered with something else than {}", task.member.name, task.describe());
+    Err(Status::unavailable(why))
 }
 
 /// Whether an object in the member carries the id of this work and not that of another one of its name.

@@ -3,10 +3,14 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use atoll_fleet::{JoinOptions, RemoteMembers};
-use atoll_runtime::Patch;
+use atoll_fleet::{JoinOptions, NamedMembers, RemoteMembers};
+use atoll_meta::Status;
+use atoll_runtime::{BodyStream, Endpoint, Patch, Transport};
+use bytes::Bytes;
+use http::{Request, Response};
 use serde_json::{Value, json};
 use support::{
     NS, World, bindings, clusters, customization, customizations, definitions, deployment, deployments, gear,
@@ -135,7 +139,7 @@ async fn clusters_whose_address_or_secret_lies_are_told_to_be_unreachable() {
     let mut world = World::new(1).await;
     world
         .run(|options| {
-            options.members = std::sync::Arc::new(RemoteMembers::default());
+            options.members = Arc::new(RemoteMembers::default());
             options.probe_interval = Duration::from_millis(200);
         })
         .await;
@@ -210,6 +214,90 @@ async fn a_member_that_does_not_serve_a_kind_or_version_is_passed_over_and_named
     let change = json!({"spec": {"versions": both}});
     world.member("m2").patch(&definitions(), None, "gears.example.io", "", Patch::Merge, &change).await.unwrap();
     world.in_member("m2", &gears(), "g", |_| true).await;
+}
+
+/// A way to a member that answers in its place while it is told what to say.
+struct Liar {
+    inner: Arc<dyn Transport>,
+    says: parking_lot::Mutex<Option<(u16, &'static str, &'static str)>>,
+    /// What was asked while it lied.
+    asked: parking_lot::Mutex<Vec<String>>,
+}
+
+#[async_trait::async_trait]
+impl Transport for Liar {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
+        let says = *self.says.lock();
+        let Some((code, kind, body)) = says else { return self.inner.send(request).await };
+        self.asked.lock().push(request.uri().path().to_owned());
+        let body: BodyStream = Box::pin(futures::stream::iter([Ok(Bytes::from_static(body.as_bytes()))]));
+        Ok(Response::builder().status(code).header("content-type", kind).body(body).unwrap())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_answers_nonsense_delays_nobody_and_loses_nothing() {
+    let mut world = World::new(2).await;
+    let inner = world.member("m2").transport().clone();
+    let liar = Arc::new(Liar { inner, says: None.into(), asked: Vec::new().into() });
+    let way: Arc<dyn Transport> = liar.clone();
+    let named =
+        vec![("m1".to_owned(), world.member("m1").clone()), ("m2".to_owned(), Endpoint::new("m2", way, "atoll-fleet"))];
+    world
+        .run(|options| {
+            options.members = Arc::new(NamedMembers::new(named));
+            options.probe_interval = Duration::from_millis(200);
+            options.probe_threshold = Duration::from_millis(400);
+        })
+        .await;
+    for name in ["m1", "m2"] {
+        world.join(name, json!({})).await;
+    }
+    world.instance.create(&policies(), NS, &policy("p", json!({}))).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("gone", 1)).await.unwrap();
+    world.in_member("m2", &deployments(), "gone", |_| true).await;
+    let before = world.in_member("m2", &deployments(), "web", |_| true).await;
+    let json = "application/json";
+    for (replicas, says) in (2..).zip([
+        (401, json, r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401}"#),
+        (200, "text/html", "<html>Please sign in</html>"),
+        (200, json, "{}"),
+        (200, json, r#"{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":7,"items":"none"}"#),
+        (200, json, r#"["#),
+        (302, "text/plain", ""),
+    ]) {
+        *liar.says.lock() = Some(says);
+        let more = json!({"spec": {"replicas": replicas}});
+        world.instance.patch(&deployments(), NS, "web", "", Patch::Merge, &more).await.unwrap();
+        world.in_member("m1", &deployments(), "web", |copy| copy["spec"]["replicas"] == replicas).await;
+        world
+            .eventually(&format!("the trouble is told: {says:?}"), async || {
+                let cluster = world.instance.get(&clusters(), None, "m2").await.unwrap();
+                let conditions = cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                let binding = world.instance.get(&bindings(), NS, "web-deployment").await.unwrap();
+                let items = binding["status"]["aggregatedStatus"].as_array().cloned().unwrap_or_default();
+                conditions.iter().any(|one| one["type"] == "Ready" && one["status"] != "True")
+                    || items.iter().any(|item| item["clusterName"] == "m2" && item["applied"] != true)
+            })
+            .await;
+        *liar.says.lock() = None;
+        let copy = world.in_member("m2", &deployments(), "web", |copy| copy["spec"]["replicas"] == replicas).await;
+        assert_eq!(copy["metadata"]["uid"], before["metadata"]["uid"], "never deleted: {says:?}");
+        world.readiness("m2", "True").await;
+    }
+    assert_eq!(world.targets("web-deployment").await, ["m1", "m2"]);
+    // What is deleted meanwhile is not forgotten.
+    *liar.says.lock() = Some((200, json, "{}"));
+    world.instance.delete(&deployments(), NS, "gone", &Value::Null).await.unwrap();
+    world.not_in_member("m1", &deployments(), "gone").await;
+    world
+        .eventually("the member is asked to remove it", async || {
+            liar.asked.lock().iter().any(|path| path.ends_with("/deployments/gone"))
+        })
+        .await;
+    *liar.says.lock() = None;
+    world.not_in_member("m2", &deployments(), "gone").await;
 }
 
 /// Every place of a schema, with what it may hold.

@@ -1,4 +1,4 @@
-//! A plan says what comes of a policy before it is applied.
+//! A plan says what comes of a policy before it is applied, and a trace what has come of it.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -6,9 +6,13 @@ mod support;
 use std::collections::BTreeMap;
 
 use atoll_fleet::plan::plan;
+use atoll_fleet::why::trace;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use support::{NS, World, bindings, deployment, deployments, policies, policy};
+use support::{
+    NS, World, bindings, customization, customizations, definitions, deployment, deployments, gear, gear_definition,
+    gears, policies, policy,
+};
 
 /// Replicas of the binding by cluster.
 async fn shares(world: &World, binding: &str) -> BTreeMap<String, i32> {
@@ -84,4 +88,33 @@ async fn what_would_be_refused_is_refused_when_planned() {
     // Without a namespace it would be applied in `default`.
     let moves = plan(&world.instance, &with("metadata", json!({"name": "p"})), Timestamp::now()).await.unwrap();
     assert_eq!(moves[0].to_string(), "Deployment default/web: m1 new→1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trace_judges_by_scripts_and_says_nothing_of_what_is_somebody_elses() {
+    let world = World::start_with_proxy(1).await;
+    for endpoint in [&world.instance, world.member("m1")] {
+        endpoint.create(&definitions(), None, &gear_definition()).await.unwrap();
+    }
+    let script =
+        json!({"healthInterpretation": {"luaScript": "function InterpretHealth(obj) return obj.spec.teeth > 5 end"}});
+    let target = ("example.io/v1", "Gear");
+    world.instance.create(&customizations(), None, &customization("gear", target, script)).await.unwrap();
+    world.member("m1").create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    let both =
+        json!([{"apiVersion": "example.io/v1", "kind": "Gear"}, {"apiVersion": "apps/v1", "kind": "Deployment"}]);
+    world.instance.create(&policies(), NS, &policy("p", json!({"resourceSelectors": both}))).await.unwrap();
+    world.instance.create(&gears(), NS, &gear("blunt", 3)).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    for (kind, name, object, obstacle) in [
+        ("gear", "blunt", "object unhealthy", "It is unhealthy in cluster m1"),
+        ("deployment", "web", "object of somebody else", "already exists in cluster m1"),
+    ] {
+        world
+            .eventually(&format!("the trace of {name} says so"), async || {
+                let trace = trace(&world.instance, kind, "default", name).await.unwrap();
+                trace.to_string().contains(object) && trace.obstacle.is_some_and(|text| text.contains(obstacle))
+            })
+            .await;
+    }
 }

@@ -52,10 +52,10 @@ fn grades() -> Value {
 /// Sorts given grades; the first begins at nothing, the last never ends.
 fn standardise(models: &mut [Value]) {
     models.sort_by_key(|model| model["grade"].as_i64().unwrap_or_default());
-    for range in models.first_mut().into_iter().flat_map(|model| super::items_mut(model, "/ranges")) {
+    for range in models.first_mut().into_iter().flat_map(|model| items_mut(model, "/ranges")) {
         range["min"] = "0".into();
     }
-    for range in models.last_mut().into_iter().flat_map(|model| super::items_mut(model, "/ranges")) {
+    for range in models.last_mut().into_iter().flat_map(|model| items_mut(model, "/ranges")) {
         range["max"] = i64::MAX.to_string().into();
     }
 }

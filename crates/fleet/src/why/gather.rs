@@ -20,7 +20,7 @@ use crate::decision::Record;
 use crate::discovery::{KindInfo, discover};
 use crate::keys::BindingKey;
 use crate::policy::Selector;
-use crate::{condition, gvr};
+use crate::{condition, gvr, merge};
 
 /// How many pods that are not ready are told of one object.
 const PODS: usize = 5;
@@ -48,13 +48,26 @@ pub async fn trace(instance: &Endpoint, kind: &str, namespace: &str, name: &str)
     trace.binding = binding.as_ref().map(binding_trace);
     let mut clusters = instance.list(&gvr::clusters(), None, "").await?.items;
     clusters.sort_by_key(|cluster| cluster["metadata"]["name"].as_str().unwrap_or_default().to_owned());
-    let parts =
-        clusters.iter().map(|cluster| cluster_trace(instance, cluster, &gvk, &info, namespace, name, binding.as_ref()));
+    // Who may not read scripts gets an answer without them.
+    let scripts = instance.list(&gvr::customizations(), None, "").await.map(|list| list.items).unwrap_or_default();
+    let (interpreter, _) = Interpreter::default().with_customizations(&scripts);
+    let asked = Asked { instance, gvk: &gvk, info: &info, interpreter: &interpreter, namespace, name };
+    let parts = clusters.iter().map(|cluster| asked.in_cluster(cluster, binding.as_ref()));
     for part in futures::future::join_all(parts).await {
         trace.clusters.push(part?);
     }
     trace.obstacle = obstacle(&trace);
     Ok(trace)
+}
+
+/// What is asked about, and by what it is judged.
+struct Asked<'a> {
+    instance: &'a Endpoint,
+    gvk: &'a Gvk,
+    info: &'a KindInfo,
+    interpreter: &'a Interpreter,
+    namespace: &'a str,
+    name: &'a str,
 }
 
 async fn describe(instance: &Endpoint, gvk: &Gvk, template: &Value) -> Result<TemplateTrace, Status> {
@@ -114,34 +127,65 @@ fn binding_trace(binding: &Binding) -> BindingTrace {
     }
 }
 
-async fn cluster_trace(
-    instance: &Endpoint,
-    cluster: &Value,
-    gvk: &Gvk,
-    info: &KindInfo,
-    namespace: &str,
-    name: &str,
-    binding: Option<&Binding>,
-) -> Result<ClusterTrace, Status> {
-    let own = cluster["metadata"]["name"].as_str().unwrap_or_default();
-    let conditions = cluster["status"]["conditions"].as_array();
-    let ready = conditions.into_iter().flatten().find(|condition| condition["type"] == types::READY);
-    let target = binding.is_some_and(|binding| binding.targets().contains_key(own));
-    let mut trace = ClusterTrace {
-        name: own.to_owned(),
-        ready: ready.is_some_and(|ready| ready["status"] == "True"),
-        trouble: ready.and_then(|ready| ready["message"].as_str()).unwrap_or_default().to_owned(),
-        target,
-        decision: binding.and_then(Record::of).and_then(|record| record.of_cluster(own)),
-        ..ClusterTrace::default()
-    };
-    let work_name = names::work(&gvk.kind, name, namespace);
-    let work = instance.get_opt(&gvr::works(), Some(&names::execution_namespace(own)), &work_name).await?;
-    if let Some(work) = work.and_then(|tree| serde_json::from_value::<Work>(tree).ok()) {
-        trace.work = Some(work_trace(&work_name, &work));
-        trace.object = Some(object_trace(instance, own, info, namespace, name).await);
+impl Asked<'_> {
+    async fn in_cluster(&self, cluster: &Value, binding: Option<&Binding>) -> Result<ClusterTrace, Status> {
+        let own = cluster["metadata"]["name"].as_str().unwrap_or_default();
+        let conditions = cluster["status"]["conditions"].as_array();
+        let ready = conditions.into_iter().flatten().find(|condition| condition["type"] == types::READY);
+        let target = binding.is_some_and(|binding| binding.targets().contains_key(own));
+        let mut trace = ClusterTrace {
+            name: own.to_owned(),
+            ready: ready.is_some_and(|ready| ready["status"] == "True"),
+            trouble: ready.and_then(|ready| ready["message"].as_str()).unwrap_or_default().to_owned(),
+            target,
+            decision: binding.and_then(Record::of).and_then(|record| record.of_cluster(own)),
+            ..ClusterTrace::default()
+        };
+        let work_name = names::work(&self.gvk.kind, self.name, self.namespace);
+        let work = self.instance.get_opt(&gvr::works(), Some(&names::execution_namespace(own)), &work_name).await?;
+        if let Some(work) = work.and_then(|tree| serde_json::from_value::<Work>(tree).ok()) {
+            trace.work = Some(work_trace(&work_name, &work));
+            trace.object = Some(self.object(own).await);
+        }
+        Ok(trace)
     }
-    Ok(trace)
+
+    async fn object(&self, cluster: &str) -> ObjectTrace {
+        let (instance, info) = (self.instance, self.info);
+        let scope = Some(self.namespace).filter(|namespace| !namespace.is_empty());
+        let object = match instance.get_path(&proxied(cluster, &info.gvr.path(scope, Some(self.name)))).await {
+            Ok(object) => object,
+            Err(status) if status.code == 404 => return ObjectTrace { exists: Some(false), ..ObjectTrace::default() },
+            Err(status) => return ObjectTrace { error: status.message, ..ObjectTrace::default() },
+        };
+        if !merge::is_ours(&object) {
+            return ObjectTrace { exists: Some(true), foreign: true, ..ObjectTrace::default() };
+        }
+        let mut trace = ObjectTrace {
+            exists: Some(true),
+            health: self.interpreter.health(&object).as_str().to_owned(),
+            replicas: object["spec"]["replicas"].as_i64(),
+            ready: object["status"]["readyReplicas"].as_i64(),
+            ..ObjectTrace::default()
+        };
+        if let (Some(labels), Some(namespace)) =
+            (object.pointer("/spec/selector/matchLabels").and_then(Value::as_object), scope)
+        {
+            let selector: Vec<String> = labels
+                .iter()
+                .filter_map(|(key, value)| Some(format!("{}%3D{}", escape(key), escape(value.as_str()?))))
+                .collect();
+            let path = format!(
+                "{}?labelSelector={}",
+                Gvr::new("", "v1", "pods").path(Some(namespace), None),
+                selector.join("%2C")
+            );
+            if let Ok(list) = instance.get_path(&proxied(cluster, &path)).await {
+                trace.pods = list["items"].as_array().into_iter().flatten().filter_map(pod_trace).take(PODS).collect();
+            }
+        }
+        trace
+    }
 }
 
 fn work_trace(name: &str, work: &Work) -> WorkTrace {
@@ -157,39 +201,6 @@ fn work_trace(name: &str, work: &Work) -> WorkTrace {
 
 fn proxied(cluster: &str, path: &str) -> String {
     format!("{}/proxy{path}", gvr::clusters().path(None, Some(cluster)))
-}
-
-async fn object_trace(instance: &Endpoint, cluster: &str, info: &KindInfo, namespace: &str, name: &str) -> ObjectTrace {
-    let scope = Some(namespace).filter(|namespace| !namespace.is_empty());
-    let object = match instance.get_path(&proxied(cluster, &info.gvr.path(scope, Some(name)))).await {
-        Ok(object) => object,
-        Err(status) if status.code == 404 => return ObjectTrace { exists: Some(false), ..ObjectTrace::default() },
-        Err(status) => return ObjectTrace { error: status.message, ..ObjectTrace::default() },
-    };
-    let mut trace = ObjectTrace {
-        exists: Some(true),
-        health: Interpreter::default().health(&object).as_str().to_owned(),
-        replicas: object["spec"]["replicas"].as_i64(),
-        ready: object["status"]["readyReplicas"].as_i64(),
-        ..ObjectTrace::default()
-    };
-    if let (Some(labels), Some(namespace)) =
-        (object.pointer("/spec/selector/matchLabels").and_then(Value::as_object), scope)
-    {
-        let selector: Vec<String> = labels
-            .iter()
-            .filter_map(|(key, value)| Some(format!("{}%3D{}", escape(key), escape(value.as_str()?))))
-            .collect();
-        let path = format!(
-            "{}?labelSelector={}",
-            Gvr::new("", "v1", "pods").path(Some(namespace), None),
-            selector.join("%2C")
-        );
-        if let Ok(list) = instance.get_path(&proxied(cluster, &path)).await {
-            trace.pods = list["items"].as_array().into_iter().flatten().filter_map(pod_trace).take(PODS).collect();
-        }
-    }
-    trace
 }
 
 fn escape(text: &str) -> String {

@@ -83,6 +83,7 @@ fn in_cluster(cluster: &ClusterTrace) -> Option<String> {
     match object.exists {
         None => return Some(format!("Cluster {name} cannot be asked: {}", sentence(&object.error))),
         Some(false) => return Some(format!("It is missing in cluster {name}, though it was applied.")),
+        Some(true) if object.foreign => return Some(format!("In cluster {name} somebody else has taken it over.")),
         Some(true) => {}
     }
     if object.health == "Healthy" {

@@ -119,6 +119,8 @@ pub struct WorkTrace {
 pub struct ObjectTrace {
     /// Whether it is there; unknown when the member does not answer.
     pub exists: Option<bool>,
+    /// Whether it is somebody else's, so that nothing is said of its state.
+    pub foreign: bool,
     /// Why the member does not answer.
     pub error: String,
     /// `Healthy`, `Unhealthy` or `Unknown`.

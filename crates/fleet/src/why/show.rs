@@ -67,6 +67,7 @@ fn show_cluster(cluster: &ClusterTrace, out: &mut fmt::Formatter<'_>) -> fmt::Re
         match object.exists {
             None => writeln!(out, "    object unknown: {}", object.error)?,
             Some(false) => writeln!(out, "    object missing")?,
+            Some(true) if object.foreign => writeln!(out, "    object of somebody else")?,
             Some(true) => {
                 write!(out, "    object {}", object.health.to_lowercase())?;
                 if let Some(replicas) = object.replicas {
