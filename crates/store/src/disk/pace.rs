@@ -3,19 +3,20 @@
 //! A commit costs much more than what it holds, so under load fewer and larger ones leave more of
 //! the machine to the rest of the hub. But who writes alone must not wait for company that does
 //! not come. So waiting begins only when requests have kept coming together for a while, is for as
-//! many as were seen together last, and never takes longer than a commit does.
+//! many as were seen together last, and ends when after the last commit as much time has passed as
+//! that commit took.
 
 use std::time::Duration;
 
-/// So many commits in a row must have had company before one waits for it. The few writes that
-/// follow from one change come close together too, but not for so long.
-const STREAK: u32 = 8;
+/// So many commits must have had company before one waits for it. The writes that follow from one
+/// change come close together too, but not for so long.
+const STREAK: u32 = 32;
 
 /// In larger commits the cost of their content outweighs what another request would save.
 const ENOUGH: usize = 32;
 
 /// The longest wait.
-const LINGER: Duration = Duration::from_millis(1);
+const LINGER: Duration = Duration::from_millis(2);
 
 /// What recent commits were like.
 #[derive(Debug, Default)]
@@ -30,10 +31,10 @@ impl Pace {
     pub fn note(&mut self, held: usize, waiting: usize, took: Duration) {
         self.together = held + waiting;
         self.took = took;
-        self.streak = if self.together > 1 { (self.streak + 1).min(2 * STREAK) } else { self.streak / 4 };
+        self.streak = if self.together > 1 { (self.streak + 1).min(2 * STREAK) } else { self.streak / 2 };
     }
 
-    /// How many requests the next commit should hold, and how long to wait for them.
+    /// How many requests the next commit should hold, and how long after the last to wait for them.
     pub fn company(&self) -> (usize, Duration) {
         if self.streak < STREAK {
             return (1, Duration::ZERO);
@@ -59,23 +60,23 @@ mod tests {
     #[test]
     fn only_lasting_company_is_waited_for() {
         let at_once = (1, Duration::ZERO);
-        let busy = |count: usize| vec![(2, 2); count];
+        let busy = |count: u32| vec![(2, 2); count as usize];
         assert_eq!(after(&[]), at_once, "at first");
         assert_eq!(after(&[(1, 0); 100]), at_once, "a lone writer");
-        assert_eq!(after(&busy(7)), at_once, "a burst");
-        assert_eq!(after(&busy(8)), (4, TOOK), "load");
-        assert_eq!(after(&[(4, 0); 8]), (4, TOOK), "load that fits into one commit each time");
-        assert_eq!(after(&[(1, 1); 8]), (2, TOOK), "load of two who take turns");
-        assert_eq!(after(&[busy(100), vec![(1, 0)]].concat()), at_once, "the end of load");
-        assert_eq!(after(&[busy(100), vec![(1, 0)], busy(4)].concat()), (4, TOOK), "load with a gap");
-        assert_eq!(after(&[(3, 0), (1, 0)].repeat(100)), at_once, "bursts with pauses");
+        assert_eq!(after(&busy(STREAK - 1)), at_once, "a burst");
+        assert_eq!(after(&busy(STREAK)), (4, TOOK), "load");
+        assert_eq!(after(&[(4, 0); 100]), (4, TOOK), "load that fits into one commit each time");
+        assert_eq!(after(&[(1, 1); 100]), (2, TOOK), "load of two who take turns");
+        assert_eq!(after(&[busy(100), vec![(1, 0); 2]].concat()), at_once, "the end of load");
+        assert_eq!(after(&[busy(100), vec![(1, 0)], busy(1)].concat()), (4, TOOK), "load with a gap");
+        assert_eq!(after(&[(3, 0), (3, 0), (1, 0)].repeat(100)), at_once, "bursts with pauses");
     }
 
     #[test]
     fn waiting_has_bounds() {
-        assert_eq!(after(&[(500, 500); 8]), (ENOUGH, TOOK));
+        assert_eq!(after(&[(500, 500); 100]), (ENOUGH, TOOK));
         let mut slow = Pace::default();
-        (0..8).for_each(|_| slow.note(3, 0, Duration::from_secs(5)));
+        (0..STREAK).for_each(|_| slow.note(3, 0, Duration::from_secs(5)));
         assert_eq!(slow.company(), (3, LINGER));
     }
 }

@@ -77,25 +77,21 @@ impl<T> Exit<T> {
     }
 
     /// Takes what waits, at most `limit`, in order. When nothing does, waits as long as `patience`
-    /// for the first, and in any case as long as `linger` until there are `company` of them.
-    pub fn take(&self, limit: usize, patience: Duration, company: usize, linger: Duration) -> Result<Vec<T>, Nothing> {
+    /// for the first, and in any case until there are `company` of them or it is `late`.
+    pub fn take(&self, limit: usize, patience: Duration, company: usize, late: Instant) -> Result<Vec<T>, Nothing> {
         let mut state = self.0.state.lock();
-        self.wait(&mut state, 1, patience);
+        self.wait(&mut state, 1, Instant::now() + patience);
         if state.waiting.is_empty() {
             return Err(if state.closed { Nothing::Ever } else { Nothing::Yet });
         }
-        self.wait(&mut state, company, linger);
+        self.wait(&mut state, company, late);
         if state.waiting.len() <= limit {
             return Ok(std::mem::take(&mut state.waiting));
         }
         Ok(state.waiting.drain(..limit).collect())
     }
 
-    fn wait(&self, state: &mut MutexGuard<'_, State<T>>, wanted: usize, patience: Duration) {
-        if state.waiting.len() >= wanted || state.closed || patience.is_zero() {
-            return;
-        }
-        let until = Instant::now() + patience;
+    fn wait(&self, state: &mut MutexGuard<'_, State<T>>, wanted: usize, until: Instant) {
         while state.waiting.len() < wanted && !state.closed {
             state.wanted = wanted;
             if self.0.bell.wait_until(state, until).timed_out() {
@@ -124,24 +120,28 @@ mod tests {
     const LONG: Duration = Duration::from_secs(3600);
     const NONE: Duration = Duration::ZERO;
 
+    fn never() -> Instant {
+        Instant::now() + LONG
+    }
+
     #[test]
     fn what_waits_comes_out_in_order_and_no_more_than_asked() {
         let (entrance, exit) = queue();
-        assert_eq!(exit.take(9, NONE, 1, NONE), Err(Nothing::Yet));
+        assert_eq!(exit.take(9, NONE, 1, never()), Err(Nothing::Yet));
         for number in 0..5 {
             assert!(entrance.put(number));
         }
         assert_eq!(exit.len(), 5);
-        assert_eq!(exit.take(3, LONG, 1, LONG), Ok(vec![0, 1, 2]));
-        assert_eq!(exit.take(3, LONG, 1, LONG), Ok(vec![3, 4]));
-        assert_eq!(exit.take(3, Duration::from_millis(1), 1, LONG), Err(Nothing::Yet));
+        assert_eq!(exit.take(3, LONG, 1, never()), Ok(vec![0, 1, 2]));
+        assert_eq!(exit.take(3, LONG, 1, never()), Ok(vec![3, 4]));
+        assert_eq!(exit.take(3, Duration::from_millis(1), 1, never()), Err(Nothing::Yet));
     }
 
     #[test]
     fn the_first_request_wakes_the_taker_and_company_is_waited_for() {
         for company in [1, 3] {
             let (entrance, exit) = queue();
-            let taker = std::thread::spawn(move || (exit.take(9, LONG, company, LONG), exit));
+            let taker = std::thread::spawn(move || (exit.take(9, LONG, company, never()), exit));
             for number in 0..company {
                 entrance.put(number);
             }
@@ -154,7 +154,9 @@ mod tests {
     fn company_that_does_not_come_is_not_waited_for_any_longer() {
         let (entrance, exit) = queue();
         entrance.put(1);
-        assert_eq!(exit.take(9, LONG, 2, Duration::from_millis(1)), Ok(vec![1]));
+        assert_eq!(exit.take(9, LONG, 2, Instant::now() + Duration::from_millis(1)), Ok(vec![1]));
+        entrance.put(2);
+        assert_eq!(exit.take(9, LONG, 2, Instant::now()), Ok(vec![2]), "it is late already");
     }
 
     #[test]
@@ -162,10 +164,10 @@ mod tests {
         let (entrance, exit) = queue();
         entrance.put(1);
         drop(entrance);
-        assert_eq!(exit.take(9, LONG, 5, LONG), Ok(vec![1]));
-        assert_eq!(exit.take(9, LONG, 5, LONG), Err(Nothing::Ever));
+        assert_eq!(exit.take(9, LONG, 5, never()), Ok(vec![1]));
+        assert_eq!(exit.take(9, LONG, 5, never()), Err(Nothing::Ever));
         let (entrance, exit) = queue::<u8>();
-        let taker = std::thread::spawn(move || exit.take(9, LONG, 1, LONG));
+        let taker = std::thread::spawn(move || exit.take(9, LONG, 1, never()));
         drop(entrance);
         assert_eq!(taker.join().expect("the taker ends"), Err(Nothing::Ever));
     }

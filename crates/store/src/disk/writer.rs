@@ -127,7 +127,7 @@ impl Writer {
                 Some(_) => Duration::ZERO,
             };
             let (company, linger) = self.pace.company();
-            match queue.take(BATCH, patience, company, linger) {
+            match queue.take(BATCH, patience, company, Instant::now() + linger) {
                 Ok(requests) => self.serve(requests, queue),
                 Err(Nothing::Yet) => self.reap(),
                 Err(Nothing::Ever) => break,
