@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use atoll_index::{Choice, Column, Everything, Index, OwnerOf, Query, ResourceName, Sort};
+use atoll_index::{Choice, Column, Everything, Index, OwnerOf, Query, ResourceName, Row, Sort};
 use atoll_meta::selector::LabelSelector;
 use serde_json::{Value, json};
 
@@ -35,6 +35,27 @@ fn resident() -> u64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
+/// CPU time of this process; zero where the system does not tell. It counts in hundredths of a second.
+fn cpu() -> Duration {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let numbers = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: u64 = numbers.skip(11).take(2).filter_map(|number| number.parse::<u64>().ok()).sum();
+    Duration::from_millis(10 * ticks)
+}
+
+/// What it costs to make rows of objects as a watch sends them, with a tree of each and without.
+fn measure_rows() {
+    const ROWS: usize = 50_000;
+    let texts: Vec<String> = (0..100).map(|number| pod(0, number).to_string()).collect();
+    let run = |what: &str, read: &dyn Fn(&str) -> Option<Row>| {
+        let start = cpu();
+        let made = texts.iter().cycle().take(ROWS).filter_map(|text| read(text)).count();
+        println!("{what:<44} {:.1?} of CPU each", (cpu() - start) / u32::try_from(made).unwrap());
+    };
+    run("a row by way of its tree", &|text| Row::of(serde_json::from_str(text).ok()?));
+    run("a row from its text", &|text| Row::read(text, "Pod", "v1"));
+}
+
 fn report(what: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
@@ -60,7 +81,8 @@ async fn main() {
     let choice = std::env::var("ATOLL_TEST_POSTGRES")
         .map_or_else(|_| Choice::Sqlite(directory.path().join("index.db")), Choice::Postgres);
     let index = Index::open(&choice).await.unwrap();
-    let before = resident();
+    measure_rows();
+    let (before, busy) = (resident(), cpu());
     let mut took = Duration::ZERO;
     for member in 0..MEMBERS {
         for from in (0..pods / MEMBERS).step_by(BATCH) {
@@ -71,7 +93,8 @@ async fn main() {
             took += start.elapsed();
         }
     }
-    println!("{pods} pods taken in {took:.2?}: {:.0} objects/s", pods as f64 / took.as_secs_f64());
+    let busy = cpu() - busy;
+    println!("{pods} pods taken in {took:.2?}: {:.0} objects/s, {busy:.2?} of CPU", pods as f64 / took.as_secs_f64());
     let grown = resident().saturating_sub(before);
     println!("memory grew by {} KiB: {:.2} KiB for each pod", grown, grown as f64 / pods as f64);
     let all = || Query { resources: vec![ResourceName::new("", "pods")], ..Query::default() };
