@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use atoll_api::names;
-use atoll_api::words::{condition as types, finalizer, label, reason};
+use atoll_api::words::{annotation, condition as types, finalizer, label, reason};
 use atoll_api::work::{ManifestStatus, ResourceHealth, ResourceIdentifier, Work, WorkStatus};
 use atoll_interpreter::{Health, Interpreter};
 use atoll_meta::{Gvk, Status};
@@ -280,6 +280,9 @@ impl Executor {
             let about =
                 json!({"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work", "metadata": task.work.metadata});
             self.instance.event(&about, "Warning", "SyncFailed", &failure.message, (self.clock)()).await;
+            // People look at the template.
+            let message = format!("cluster {}: {}", task.member.name, failure.message);
+            self.instance.event(&template(&task.manifest), "Warning", "SyncFailed", &message, (self.clock)()).await;
         }
         Ok(())
     }
@@ -339,6 +342,13 @@ impl Executor {
     }
 }
 
+/// What a manifest was made from, as events refer to it.
+fn template(manifest: &Value) -> Value {
+    let meta = &manifest["metadata"];
+    json!({"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": {
+        "name": meta["name"], "namespace": meta["namespace"], "uid": meta["annotations"][annotation::TEMPLATE_UID]}})
+}
+
 /// An object that a member answers with. Whatever stands between it and us may say that all is well and answer anything;
 /// taken for the object, it would end the work on it.
 fn genuine(task: &Task<'_>, object: Value) -> Result<Value, Status> {
@@ -359,7 +369,7 @@ fn is_of(task: &Task<'_>, observed: &Value) -> bool {
 /// Whether an object in the member was put there by a work of this name.
 fn is_named(task: &Task<'_>, observed: &Value) -> bool {
     let annotations = &observed["metadata"]["annotations"];
-    let name = annotations[atoll_api::words::annotation::WORK_NAME].as_str();
+    let name = annotations[annotation::WORK_NAME].as_str();
     name.is_none_or(|name| *name == *task.name)
 }
 

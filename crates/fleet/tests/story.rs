@@ -106,6 +106,7 @@ async fn an_object_that_is_not_ours_is_left_alone_unless_we_may_take_it() {
             message.contains("already exists in cluster m1")
         })
         .await;
+    world.eventually("and at the template", async || world.told_about("SyncFailed", "web").await).await;
     let copy = world.member("m1").get(&deployments(), NS, "web").await.unwrap();
     assert_eq!(copy["spec"]["replicas"], 1);
     world
