@@ -12,6 +12,7 @@ use atoll_fleet::NamedMembers;
 use atoll_meta::Status;
 use atoll_runtime::{BodyStream, Endpoint, Patch, Transport, WatchEvent};
 use bytes::Bytes;
+use futures::StreamExt as _;
 use http::{Request, Response};
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
@@ -21,7 +22,7 @@ use support::{World, bindings, clusters, config_map, core, deployment, deploymen
 
 const NS: Option<&str> = Some("default");
 
-/// Loses requests and answers and delays some, as a bad network does. What is sent arrives, also when its sender dies.
+/// Loses requests and answers, delays some and breaks off watches, as a bad network does. What is sent arrives, also when its sender dies.
 struct Faulty {
     inner: Arc<dyn Transport>,
     home: tokio::runtime::Handle,
@@ -50,6 +51,7 @@ impl Transport for Faulty {
         if dice < rate {
             return lost();
         }
+        let watches = request.uri().query().is_some_and(|query| query.contains("watch="));
         let inner = self.inner.clone();
         let sent = self.home.spawn(async move {
             // Lateness is the fault, so there is nothing to wait for.
@@ -60,7 +62,16 @@ impl Transport for Faulty {
         });
         let answer = sent.await.unwrap_or_else(|_| Err(Status::unavailable("the test is over")));
         // The request arrived, the answer does not.
-        if dice < rate * 2 { lost() } else { answer }
+        if dice < rate * 2 {
+            return lost();
+        }
+        // What is followed breaks off in the middle.
+        if watches && rate > 0 && late < 1000 {
+            self.faults.fetch_add(1, Ordering::Relaxed);
+            let pieces = usize::try_from(late % 7).unwrap_or_default();
+            return answer.map(|answer| answer.map(|body| -> BodyStream { Box::pin(body.take(pieces)) }));
+        }
+        answer
     }
 }
 
