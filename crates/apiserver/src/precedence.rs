@@ -14,6 +14,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Patient requests that run although others do: they become slow, never stuck.
 const FEW: usize = 2;
 
+/// How long a patient request waits at most: a hub that is never quiet does everything all the same.
+const LONGEST: Duration = Duration::from_secs(1);
+
 /// How long nobody else must have asked for anything until those who wait may all go. Requests that shared a commit
 /// end together, and who made them asks again in a moment.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -72,18 +75,20 @@ impl Precedence {
             && self.micros().saturating_sub(self.ended.load(Ordering::Relaxed)) >= PAUSE.as_micros() as u64
     }
 
-    /// Waits for the turn of a request.
-    pub async fn turn(&self, patient: bool) -> Turn<'_> {
-        if !patient {
-            self.pressing.fetch_add(1, Ordering::AcqRel);
-            return Turn::Pressing(self);
-        }
+    /// The turn of a request that does not wait.
+    pub fn press(&self) -> Turn<'_> {
+        self.pressing.fetch_add(1, Ordering::AcqRel);
+        Turn::Pressing(self)
+    }
+
+    /// Waits for the turn of a request that can.
+    pub async fn wait(&self) -> Turn<'_> {
         if self.is_quiet() {
             return Turn::Alone;
         }
-        match self.few.clone().acquire_owned().await {
+        match tokio::time::timeout(LONGEST, self.few.clone().acquire_owned()).await {
             // Whoever waits behind this one may go at once if nobody else is there any more.
-            Ok(permit) if !self.is_quiet() => Turn::Beside { _permit: permit },
+            Ok(Ok(permit)) if !self.is_quiet() => Turn::Beside { _permit: permit },
             _ => Turn::Alone,
         }
     }
@@ -108,12 +113,12 @@ mod tests {
     #[tokio::test]
     async fn the_patient_wait_for_others_and_a_few_go_all_the_same() {
         let all = Precedence::default();
-        let pressing = [all.turn(false).await, all.turn(false).await];
+        let pressing = [all.press(), all.press()];
         let mut few = Vec::new();
         for _ in 0..FEW {
-            few.push(all.turn(true).now_or_never().expect("a few go at once"));
+            few.push(all.wait().now_or_never().expect("a few go at once"));
         }
-        let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(all.turn(true))).collect();
+        let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(all.wait())).collect();
         assert!(waiting.iter_mut().all(|one| one.now_or_never().is_none()));
         drop(few.pop());
         let turn = waiting.remove(0).now_or_never().expect("one ended, one goes");
@@ -128,6 +133,13 @@ mod tests {
         for one in waiting {
             assert!(matches!(one.now_or_never(), Some(Turn::Alone)), "nobody else is there");
         }
-        assert!(matches!(all.turn(true).now_or_never(), Some(Turn::Alone)));
+        assert!(matches!(all.wait().now_or_never(), Some(Turn::Alone)));
+    }
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_ever() {
+        let all = Precedence::default();
+        let _pressing = all.press();
+        let _few: Vec<_> = futures::future::join_all((0..FEW).map(|_| all.wait())).await;
+        assert!(matches!(all.wait().await, Turn::Alone));
     }
 }

@@ -299,12 +299,15 @@ async fn resource(
     }
     let everyone = hub.clone();
     let patient = crate::precedence::is_patient(&request);
-    let _turn = if verb == Verb::Watch { None } else { Some(everyone.precedence.turn(patient).await) };
-    let _slot = if verb == Verb::Watch { None } else { Some(hub.enter(&instance)?) };
+    let counts = verb != Verb::Watch;
+    let waited = if counts && patient { Some(everyone.precedence.wait().await) } else { None };
+    let _slot = if counts { Some(hub.enter(&instance)?) } else { None };
     let (parts, body) = request.into_parts();
     let body = tokio::time::timeout(DEADLINE, read_body(&hub, verb, body))
         .await
         .map_err(|_| Status::timeout("the body did not arrive within the allotted time", 1))??;
+    // Only now: a body that comes slowly keeps nobody waiting.
+    let _turn = waited.or_else(|| counts.then(|| everyone.precedence.press()));
     let call = Call {
         now: hub.now(),
         hub,

@@ -119,7 +119,7 @@ impl Member {
             name: name.into(),
             kinds: Kinds::new(endpoint.clone()),
             endpoint,
-            queue: Queue::default(),
+            queue: Queue::fair(),
             summary: Arc::default(),
             rediscover: Notify::new(),
             counted: AtomicBool::new(false),

@@ -23,10 +23,12 @@ pub async fn report(core: Arc<Core>, key: BindingKey) -> Again {
     let snapshot = core.snapshot.load();
     aggregate::doubt(&mut new, |cluster| snapshot.get(cluster).is_some_and(|cluster| taints::is_away(cluster)));
     if let Some(patch) = difference(binding.status.as_ref(), &new) {
+        // It may wait for long: the uid keeps it off a successor of the same name.
+        let body = json!({"metadata": {"uid": binding.metadata.uid}, "status": patch});
         core.instance
             .patient()
             .brief()
-            .patch(&key.gvr(), key.in_namespace(), &key.name, "status", Patch::Merge, &json!({"status": patch}))
+            .patch(&key.gvr(), key.in_namespace(), &key.name, "status", Patch::Merge, &body)
             .await?;
     }
     let items: Vec<(String, Value)> = new
@@ -64,10 +66,11 @@ async fn tell_template(core: &Core, binding: &Binding, items: &[(String, Value)]
     }
     let Some(patch) = diff::merge_patch(&old["status"], &new["status"]) else { return Ok(None) };
     let patch = if old["status"].is_object() { patch } else { new["status"].clone() };
+    let body = json!({"metadata": {"uid": old["metadata"]["uid"]}, "status": patch});
     core.instance
         .patient()
         .brief()
-        .patch(&watched.info.gvr, key.in_namespace(), &key.name, "status", Patch::Merge, &json!({"status": patch}))
+        .patch(&watched.info.gvr, key.in_namespace(), &key.name, "status", Patch::Merge, &body)
         .await?;
     Ok(None)
 }

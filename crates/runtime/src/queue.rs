@@ -26,7 +26,13 @@ struct State<K> {
     due: HashMap<K, (Instant, u64)>,
     failures: HashMap<K, u32>,
     counter: u64,
+    /// Whether low ranks get their share.
+    fair: bool,
+    handed_out: u64,
 }
+
+/// Of a fair queue each of so many keys is the oldest of the lowest rank.
+const SHARE: u64 = 8;
 
 /// The queue. Cheap to clone.
 pub struct Queue<K> {
@@ -51,6 +57,8 @@ impl<K: Clone + Eq + Hash> Default for Queue<K> {
             due: HashMap::new(),
             failures: HashMap::new(),
             counter: 0,
+            fair: false,
+            handed_out: 0,
         };
         Self { state: Arc::new(Mutex::new(state)), wake: Arc::default(), rest: Arc::default() }
     }
@@ -79,6 +87,13 @@ impl<K: Clone + Eq + Hash> Drop for Ticket<K> {
 }
 
 impl<K: Clone + Eq + Hash> Queue<K> {
+    /// A queue in which those of low rank wait longer, but not for ever.
+    pub fn fair() -> Self {
+        let queue = Self::default();
+        queue.state.lock().fair = true;
+        queue
+    }
+
     /// Adds a key; one that already waits is not added twice.
     pub fn add(&self, key: K) {
         self.add_ranked(key, 0);
@@ -177,7 +192,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             let until = {
                 let mut state = self.state.lock();
                 state.promote(Instant::now());
-                if let Some((_, key)) = state.ready.pop_first() {
+                if let Some(key) = state.hand_out() {
                     state.dirty.remove(&key);
                     state.running.insert(key.clone());
                     if !state.ready.is_empty() {
@@ -214,6 +229,17 @@ impl<K: Clone + Eq + Hash> State<K> {
                 self.line_up(key, 0);
             }
         }
+    }
+
+    /// The key whose turn it is.
+    fn hand_out(&mut self) -> Option<K> {
+        self.handed_out += 1;
+        let lowest = self.ready.last_key_value().map(|(place, _)| (place.0, 0));
+        if let (true, Some(lowest)) = (self.fair && self.handed_out.is_multiple_of(SHARE), lowest) {
+            let oldest = self.ready.range(lowest..).next().map(|(place, _)| *place);
+            return oldest.and_then(|place| self.ready.remove(&place));
+        }
+        self.ready.pop_first().map(|(_, key)| key)
     }
 
     /// Gives a key its place; whether it can be handed out now.
@@ -297,6 +323,21 @@ mod tests {
             order.push(queue.next().await.key);
         }
         assert_eq!(order, ["f", "b", "d", "a", "c", "e"], "those that wait can only move up");
+    }
+
+    #[tokio::test]
+    async fn in_a_fair_queue_low_ranks_get_their_share() {
+        let queue = Queue::fair();
+        for key in 0..40 {
+            queue.add_ranked(key, i32::from(key >= 3));
+        }
+        let mut low = Vec::new();
+        for place in 1..=24 {
+            if queue.next().await.key < 3 {
+                low.push(place);
+            }
+        }
+        assert_eq!(low, [8, 16, 24]);
     }
 
     #[tokio::test]
