@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tower::Service;
 
 /// Networks to which no connection is made for others. What is usual are the addresses under which machines of clouds
-/// learn their own credentials.
+/// learn their own credentials: link-local ones, and those few that some clouds have chosen elsewhere.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Denied {
     networks: Arc<[Network]>,
@@ -26,10 +26,15 @@ pub struct Denied {
 
 impl Denied {
     /// The usual ones.
-    pub const USUAL: &str = "169.254.0.0/16,fe80::/10,fd00:ec2::254";
+    pub const USUAL: &str = "169.254.0.0/16,100.100.100.200,168.63.129.16,fe80::/10,fd00:ec2::254,fd20:ce::254,\
+                             fd00:c1::a9fe:a9fe";
 
     /// Whether an address lies in one of them.
     pub fn covers(&self, address: IpAddr) -> bool {
+        self.names(address) || translated(address).is_some_and(|inner| self.names(inner))
+    }
+
+    fn names(&self, address: IpAddr) -> bool {
         let address = match address.to_canonical() {
             // To connect to "no address" is to connect to oneself.
             IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
@@ -61,9 +66,22 @@ impl FromStr for Denied {
 
     /// Networks and addresses with commas between them, or `none`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty() && *part != "none");
-        Ok(Self { networks: parts.map(str::parse).collect::<Result<_, String>>()? })
+        if text.trim() == "none" {
+            return Ok(Self { networks: Arc::new([]) });
+        }
+        let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+        if parts.is_empty() {
+            return Err("no network is named; `none` denies nothing".to_owned());
+        }
+        Ok(Self { networks: parts.into_iter().map(str::parse).collect::<Result<_, String>>()? })
     }
+}
+
+/// The IPv4 address that an IPv6 address leads to through a translator (`64:ff9b::/96`).
+fn translated(address: IpAddr) -> Option<IpAddr> {
+    let IpAddr::V6(six) = address else { return None };
+    let [0x64, 0xff9b, 0, 0, 0, 0, high, low] = six.segments() else { return None };
+    Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)).into())
 }
 
 fn refusal(host: &str, address: IpAddr) -> String {
@@ -98,8 +116,16 @@ impl FromStr for Network {
         let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let width = if address.is_ipv4() { 32 } else { 128 };
-        let prefix = prefix.map_or(Ok(width), str::parse).ok().filter(|prefix| *prefix <= width).ok_or_else(wrong)?;
-        Ok(Self { address, prefix })
+        let prefix: u32 =
+            prefix.map_or(Ok(width), str::parse).ok().filter(|prefix| *prefix <= width).ok_or_else(wrong)?;
+        // Such addresses are looked at as IPv4; so must be the network.
+        match address.to_canonical() {
+            IpAddr::V4(four) if address.is_ipv6() => {
+                let prefix = prefix.checked_sub(96).ok_or_else(wrong)?;
+                Ok(Self { address: four.into(), prefix })
+            }
+            _ => Ok(Self { address, prefix }),
+        }
     }
 }
 
@@ -200,11 +226,35 @@ mod tests {
             ("0.0.0.0/0", "::1", false),
             ("::/0", "2001:db8::1", true),
             ("none", "169.254.169.254", false),
+            (Denied::USUAL, "100.100.100.200", true),
+            (Denied::USUAL, "100.100.100.201", false),
+            (Denied::USUAL, "168.63.129.16", true),
+            (Denied::USUAL, "fd20:ce::254", true),
+            (Denied::USUAL, "fd00:c1::a9fe:a9fe", true),
+            (Denied::USUAL, "64:ff9b::a9fe:a9fe", true),
+            (Denied::USUAL, "64:ff9b::8.8.8.8", false),
+            (Denied::USUAL, "64:ff9b:1::a9fe:a9fe", false),
+            ("::ffff:169.254.0.0/112", "169.254.169.254", true),
+            ("::ffff:169.254.0.0/112", "169.255.0.1", false),
+            ("64:ff9b::/96", "64:ff9b::10.1.2.3", true),
+            ("64:ff9b::/96", "10.1.2.3", false),
+            ("127.0.0.0/8", "64:ff9b::", true),
         ] {
             let denied: Denied = networks.parse().unwrap();
             assert_eq!(denied.covers(address.parse().unwrap()), covered, "{networks} {address}");
         }
-        for wrong in ["10.0.0.0/33", "::/129", "10.0.0/8", "here", "10.0.0.0/", "10.0.0.0/-1"] {
+        for wrong in [
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0/8",
+            "here",
+            "10.0.0.0/",
+            "10.0.0.0/-1",
+            "",
+            " , ",
+            "none,10.0.0.0/8",
+            "::ffff:10.0.0.0/95",
+        ] {
             assert!(wrong.parse::<Denied>().is_err(), "{wrong}");
         }
     }
