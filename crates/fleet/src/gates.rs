@@ -30,10 +30,19 @@ fn find(name: &str) -> Option<Gate> {
     })
 }
 
+/// A truth value in any of the spellings that Karmada's flag takes.
+fn truth(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
 /// Switches gates as Karmada's flag does: `Name=true,Name=false`. What cannot be as wanted is told.
 pub fn switch(options: &mut Options, text: &str) -> Result<(), String> {
     for one in text.split(',').map(str::trim).filter(|one| !one.is_empty()) {
-        let parts = one.split_once('=').and_then(|(name, value)| Some((name, value.parse::<bool>().ok()?)));
+        let parts = one.split_once('=').and_then(|(name, value)| Some((name.trim(), truth(value.trim())?)));
         let (name, wanted) = parts.ok_or_else(|| format!("feature gate {one:?}: Name=true or Name=false is needed"))?;
         match find(name).ok_or_else(|| format!("there is no feature gate {name}"))? {
             Gate::Setting(field) => *field(options) = wanted,
@@ -72,7 +81,21 @@ mod tests {
         let mut options = fresh();
         switch(&mut options, "Failover=true, PropagationPolicyPreemption=false,WorkloadAffinity=true,").unwrap();
         assert!(options.failover && !options.preemption);
+        for (text, on) in [
+            ("Failover=1", true),
+            ("Failover = T", true),
+            (" Failover =TRUE , PropagateDeps= t", true),
+            ("Failover=True,Failover=0", false),
+            ("Failover=f", false),
+        ] {
+            let mut options = fresh();
+            options.failover = !on;
+            switch(&mut options, text).unwrap();
+            assert_eq!(options.failover, on, "{text}");
+        }
         for (text, why) in [
+            ("Failover=tRUE", "Name=true"),
+            ("=true", "no feature gate"),
             ("PropagateDeps=false", "always true"),
             ("MultiClusterService=true", "always false"),
             ("Failover", "Name=true"),

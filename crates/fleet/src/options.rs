@@ -103,13 +103,17 @@ impl Options {
         let given = annotations.as_object().into_iter().flatten();
         let own = given.filter_map(|(key, value)| Some((key.strip_prefix(SETTINGS)?, value.as_str()?)));
         let (mut namespaces, mut apis) = (vec!["kube-.*".to_owned()], String::new());
+        // First, for a setting of its own says more than a gate.
+        if let Some(gates) = annotations[format!("{SETTINGS}feature-gates")].as_str() {
+            gates::switch(self, gates)?;
+        }
         for (key, value) in own {
             match key {
                 "failover" => self.failover = read(key, value)?,
                 "no-execute-taint-eviction" => self.evict_on_taints = read(key, value)?,
                 "allow-no-execute-taint-policy" => drop(read::<bool>(key, value)?),
                 "preemption" => self.preemption = read(key, value)?,
-                "feature-gates" => gates::switch(self, value)?,
+                "feature-gates" => {}
                 "graceful-eviction-timeout-seconds" => self.eviction_timeout = seconds(key, value)?,
                 "eviction-interval-seconds" => self.eviction_interval = seconds(key, value)?,
                 "cluster-status-update-seconds" => {
@@ -271,6 +275,10 @@ mod tests {
         assert!(options.skip.kind(&atoll_meta::Gvk::new("a.io", "v1", "X")));
         options.configure(&json!({"fleet.atoll.io/feature-gates": "Failover=false, PropagateDeps=true"}))?;
         assert!(!options.failover);
+        options.configure(&json!({
+            "fleet.atoll.io/failover": "true", "fleet.atoll.io/preemption": "true",
+            "fleet.atoll.io/feature-gates": "Failover=false,PropagationPolicyPreemption=false"}))?;
+        assert!(options.failover && options.preemption, "a setting of its own says more than a gate");
         for (key, value) in [
             ("no-execute-taint-eviction", "perhaps"),
             ("unknown", "x"),
