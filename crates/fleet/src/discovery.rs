@@ -83,15 +83,25 @@ impl Discovery {
     }
 }
 
+/// The list at a field of an answer. Whatever stands between the API and us may say that all is well and answer
+/// anything; taken for a list it would mean that nothing is served.
+fn listed<'a>(answer: &'a Value, field: &str) -> Result<&'a [Value], Status> {
+    match answer.get(field) {
+        Some(Value::Array(list)) => Ok(list),
+        // Some say so of an empty list.
+        Some(Value::Null) if answer["kind"].is_string() => Ok(&[]),
+        _ => Err(Status::unavailable(format!("the answer to discovery has no {field}"))),
+    }
+}
+
 /// Asks an API what it serves. Groups that fail are left out and marked.
 pub async fn discover(endpoint: &Endpoint) -> Result<Discovery, Status> {
     let (core, groups) = tokio::try_join!(endpoint.get_path("/api/v1"), endpoint.get_path("/apis"))?;
     let mut found = Discovery::default();
+    listed(&core, "resources")?;
     found.add("v1", &core);
-    let versions: Vec<String> = groups["groups"]
-        .as_array()
-        .into_iter()
-        .flatten()
+    let versions: Vec<String> = listed(&groups, "groups")?
+        .iter()
         .flat_map(|group| group["versions"].as_array().into_iter().flatten())
         .filter_map(|version| version["groupVersion"].as_str().map(ToOwned::to_owned))
         .collect();
@@ -99,7 +109,7 @@ pub async fn discover(endpoint: &Endpoint) -> Result<Discovery, Status> {
         versions.iter().map(|version| async move { endpoint.get_path(&format!("/apis/{version}")).await }),
     );
     for (version, list) in versions.iter().zip(lists.await) {
-        match list {
+        match list.and_then(|list| listed(&list, "resources").map(drop).map(|()| list)) {
             Ok(list) => found.add(version, &list),
             Err(status) => {
                 tracing::debug!(endpoint = endpoint.name(), version, %status, "group not discovered");
@@ -164,9 +174,46 @@ impl Kinds {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use atoll_runtime::{BodyStream, Transport};
+    use bytes::Bytes;
+    use http::{Request, Response};
     use serde_json::json;
 
     use super::*;
+
+    /// Says these things of itself, and `{}` to all other questions.
+    struct Says(Vec<(&'static str, Value)>);
+
+    #[async_trait::async_trait]
+    impl Transport for Says {
+        async fn send(&self, request: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
+            let known = self.0.iter().find(|(path, _)| *path == request.uri().path());
+            let text = known.map_or_else(|| json!({}), |(_, answer)| answer.clone()).to_string();
+            let body: BodyStream = Box::pin(futures::stream::iter([Ok(Bytes::from(text))]));
+            Ok(Response::new(body))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_discovery_does_not_mean_that_nothing_is_served() {
+        let core = json!({"kind": "APIResourceList", "resources": [
+            {"name": "pods", "kind": "Pod", "namespaced": true, "verbs": ["get"]}]});
+        let groups = |names: &[&str]| {
+            let one = |name: &&str| json!({"name": name, "versions": [{"groupVersion": format!("{name}/v1")}]});
+            json!({"kind": "APIGroupList", "groups": names.iter().map(one).collect::<Vec<_>>()})
+        };
+        let kinds = |says| Kinds::new(Endpoint::new("m", Arc::new(Says(says)), "test"));
+        let (pod, gear) = (Gvk::new("", "v1", "Pod"), Gvk::new("gears.io", "v1", "Gear"));
+        for says in [vec![], vec![("/api/v1", core.clone())], vec![("/apis", groups(&[]))]] {
+            assert_eq!(kinds(says).get(&pod).await.unwrap_err().code, 503);
+        }
+        let silent = kinds(vec![("/api/v1", core.clone()), ("/apis", groups(&["gears.io"]))]);
+        assert!(silent.get(&pod).await.unwrap().is_some());
+        assert_eq!(silent.get(&gear).await.unwrap_err().code, 503, "its list was no list");
+        let empty = json!({"kind": "APIResourceList", "resources": null});
+        let says = vec![("/api/v1", core), ("/apis", groups(&["gears.io"])), ("/apis/gears.io/v1", empty)];
+        assert_eq!(kinds(says).get(&gear).await, Ok(None), "nothing of it is served");
+    }
 
     #[test]
     fn a_kind_is_found_by_its_name_and_knows_whether_it_has_a_status() {

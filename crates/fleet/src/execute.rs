@@ -145,7 +145,7 @@ impl Executor {
             Some(item) => item.tree(),
             None => match self.create(task, &info, namespace).await {
                 Err(status) if status.code == 409 && status.reason == atoll_meta::Reason::AlreadyExists => {
-                    task.member.endpoint.get(&info.gvr, namespace, task.object_name()).await?
+                    self.read(task, &info, namespace).await?
                 }
                 made => return made,
             },
@@ -153,7 +153,7 @@ impl Executor {
         match self.adopt(task, &info, observed).await {
             // What is followed may be late; a refusal should not wait until it has caught up.
             Err(status) if status.code == 409 => {
-                let newest = task.member.endpoint.get(&info.gvr, namespace, task.object_name()).await?;
+                let newest = self.read(task, &info, namespace).await?;
                 self.adopt(task, &info, newest).await
             }
             // It went a moment ago; perhaps because the work did.
@@ -170,6 +170,11 @@ impl Executor {
         let created = genuine(task, task.member.endpoint.create(&info.gvr, namespace, &task.manifest).await?)?;
         task.member.note(&task.name, Written { work: task.stamp(), version: version(&created) });
         Ok(Outcome { object: Some(created), wrote: true })
+    }
+
+    /// Reads the member's object.
+    async fn read(&self, task: &Task<'_>, info: &KindInfo, namespace: Option<&str>) -> Result<Value, Status> {
+        genuine(task, task.member.endpoint.get(&info.gvr, namespace, task.object_name()).await?)
     }
 
     async fn kind(&self, task: &Task<'_>) -> Result<Arc<KindInfo>, Status> {
@@ -308,7 +313,7 @@ impl Executor {
             json!({"metadata": {"finalizers": finalizers, "resourceVersion": task.work.metadata.resource_version}});
         let namespace = task.work.metadata.namespace.as_deref();
         match self.instance.patch(&gvr::works(), namespace, &task.name, "", Patch::Merge, &patch).await {
-            Err(status) if status.code != 404 => return Err(status),
+            Err(status) if status.reason != atoll_meta::Reason::NotFound => return Err(status),
             _ => {}
         }
         task.member.forget(&task.name);
@@ -320,7 +325,13 @@ impl Executor {
         let Some(info) = task.member.kinds.get(&task.gvk).await? else { return Ok(true) };
         let (endpoint, gvr) = (&task.member.endpoint, &info.gvr);
         let namespace = task.object_namespace().filter(|_| info.namespaced);
-        let Some(observed) = endpoint.get_opt(gvr, namespace, task.object_name()).await? else { return Ok(true) };
+        let observed = endpoint.get_opt(gvr, namespace, task.object_name()).await.inspect_err(|status| {
+            if status.code == 404 {
+                // The kind may have gone since it was last asked for.
+                task.member.rediscover.notify_one();
+            }
+        })?;
+        let Some(observed) = observed else { return Ok(true) };
         let observed = genuine(task, observed)?;
         if !merge::is_ours(&observed) || !is_named(task, &observed) {
             return Ok(true);

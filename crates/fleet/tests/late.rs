@@ -4,7 +4,7 @@
 mod support;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use atoll_fleet::NamedMembers;
 use atoll_meta::Status;
@@ -260,6 +260,52 @@ async fn a_copy_that_arrives_after_its_work_has_gone_is_removed_and_nothing_else
     held.holds.store(false, Ordering::Relaxed);
     for name in ["before", "unknown"] {
         assert!(world.member("m1").get_opt(&core("configmaps"), NS, name).await.unwrap().is_some(), "{name}");
+    }
+}
+
+/// Stands before a member and answers requests for ConfigMaps itself while it is told to.
+struct Ingress {
+    inner: Arc<dyn Transport>,
+    says: Mutex<Option<(u16, &'static str)>>,
+    said: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl Transport for Ingress {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
+        let says = *self.says.lock();
+        if let Some((code, text)) = says.filter(|_| request.uri().path().contains("/configmaps/")) {
+            self.said.fetch_add(1, Ordering::Relaxed);
+            let body: BodyStream = Box::pin(futures::stream::iter([Ok(Bytes::from_static(text.as_bytes()))]));
+            return Ok(Response::builder().status(code).body(body).unwrap());
+        }
+        self.inner.send(request).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stands_before_a_member_cannot_say_that_a_copy_is_gone() {
+    let mut world = World::new(1).await;
+    let inner = world.member("m1").transport().clone();
+    let ingress = Arc::new(Ingress { inner, says: Mutex::default(), said: AtomicUsize::new(0) });
+    spread_by(&mut world, ingress.clone(), "first").await;
+    for (name, says) in [("first", (404, "default backend - 404")), ("second", (200, "{}"))] {
+        if name != "first" {
+            world.instance.create(&core("configmaps"), NS, &marked_map(name, "s", "1")).await.unwrap();
+            world.in_member("m1", &core("configmaps"), name, |_| true).await;
+        }
+        rest(&world).await;
+        *ingress.says.lock() = Some(says);
+        let before = ingress.said.load(Ordering::Relaxed);
+        world.instance.delete(&core("configmaps"), NS, name, &Value::Null).await.unwrap();
+        // The second question comes only if the first answer was not believed.
+        world.eventually("it asks again", async || ingress.said.load(Ordering::Relaxed) >= before + 2).await;
+        assert!(world.member("m1").get_opt(&core("configmaps"), NS, name).await.unwrap().is_some());
+        let left = world.instance.list(&works(), Some("karmada-es-m1"), "").await.unwrap().items;
+        let own = |work: &Value| work["metadata"]["name"].as_str().unwrap().starts_with(&format!("{name}-"));
+        assert!(left.iter().any(own), "its work waits");
+        *ingress.says.lock() = None;
+        world.not_in_member("m1", &core("configmaps"), name).await;
     }
 }
 

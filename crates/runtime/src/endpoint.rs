@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use atoll_meta::{Gvr, Status};
+use atoll_meta::{Gvr, Reason, Status};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 use http::{Method, Request, Response};
@@ -147,11 +147,14 @@ impl Endpoint {
         self.json(Method::GET, &gvr.path(namespace, Some(name)), None).await
     }
 
-    /// Reads one object that may not exist.
+    /// Reads one object that may not exist. It does not only if the API itself says so: whatever stands on the way may
+    /// answer 404, or with anything, and those who ask delete and forget because of it. Kinds that are not served are an
+    /// error as well.
     pub async fn get_opt(&self, gvr: &Gvr, namespace: Option<&str>, name: &str) -> Result<Option<Value>, Status> {
         match self.get(gvr, namespace, name).await {
-            Ok(object) => Ok(Some(object)),
-            Err(status) if status.code == 404 => Ok(None),
+            Ok(object) if object["metadata"]["name"] == name => Ok(Some(object)),
+            Ok(_) => Err(Status::unavailable(format!("{} answered with something else than {name}", self.name))),
+            Err(status) if is_absence(&status) => Ok(None),
             Err(status) => Err(status),
         }
     }
@@ -250,12 +253,13 @@ impl Endpoint {
         self.send(Method::PATCH, &path, content_type, encode(patch)).await
     }
 
-    /// Deletes an object; `options` is a DeleteOptions object or null. A missing object is not an error.
+    /// Deletes an object; `options` is a DeleteOptions object or null. An object that is missing, as the API itself says,
+    /// is not an error.
     pub async fn delete(&self, gvr: &Gvr, namespace: Option<&str>, name: &str, options: &Value) -> Result<(), Status> {
         let body = if options.is_null() { Bytes::new() } else { encode(options) };
         match self.send(Method::DELETE, &gvr.path(namespace, Some(name)), "application/json", body).await {
             Ok(_) => Ok(()),
-            Err(status) if status.code == 404 => Ok(()),
+            Err(status) if is_absence(&status) => Ok(()),
             Err(status) => Err(status),
         }
     }
@@ -380,6 +384,11 @@ impl Endpoint {
     }
 }
 
+/// Whether a Kubernetes API says that something is not there; others say 404 without a reason.
+fn is_absence(status: &Status) -> bool {
+    status.code == 404 && status.reason == Reason::NotFound
+}
+
 /// Reads a body to its end.
 pub async fn collect(mut body: BodyStream) -> Result<Bytes, Status> {
     let failed = |error: std::io::Error| Status::unavailable(error.to_string());
@@ -443,4 +452,44 @@ struct PageMeta {
 /// Some servers say `null` for an empty list.
 fn items<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<&'de RawValue>, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Answers always the same.
+    struct Fixed(u16, &'static str);
+
+    #[async_trait::async_trait]
+    impl Transport for Fixed {
+        async fn send(&self, _: Request<Bytes>) -> Result<Response<BodyStream>, Status> {
+            let body: BodyStream = Box::pin(futures::stream::iter([Ok(Bytes::from_static(self.1.as_bytes()))]));
+            Ok(Response::builder().status(self.0).body(body).unwrap())
+        }
+    }
+
+    #[tokio::test]
+    async fn an_object_is_absent_only_if_the_api_itself_says_so() {
+        let absent = r#"{"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}"#;
+        let pods = Gvr::new("", "v1", "pods");
+        for (code, body, seen) in [
+            (200, r#"{"metadata": {"name": "a"}}"#, Some(true)),
+            (404, absent, Some(false)),
+            (404, "default backend - 404", None),
+            (404, "404 page not found\n", None),
+            (404, "{}", None),
+            (404, "", None),
+            (200, "{}", None),
+            (200, r#"{"metadata": {"name": "b"}}"#, None),
+            (503, "", None),
+        ] {
+            let way = Endpoint::new("m", Arc::new(Fixed(code, body)), "test");
+            let got = way.get_opt(&pods, Some("n"), "a").await;
+            assert_eq!(got.ok().map(|found| found.is_some()), seen, "{code} {body}");
+            let deleted = way.delete(&pods, Some("n"), "a", &Value::Null).await.is_ok();
+            assert_eq!(deleted, code == 200 || seen.is_some(), "{code} {body}");
+        }
+    }
 }
