@@ -268,8 +268,19 @@ async fn taint_policies_evict_only_where_the_instance_allows_it() {
     let described = json!({"apiVersion": "atoll.io/v1alpha1", "kind": "Instance",
         "metadata": {"name": "fleet", "annotations": settings}, "spec": {"type": "Hosted"}});
     let root = support::endpoint(&world.hub, "root");
-    root.create(&Gvr::new("atoll.io", "v1alpha1", "instances"), None, &described).await.unwrap();
+    let instances = Gvr::new("atoll.io", "v1alpha1", "instances");
+    root.create(&instances, None, &described).await.unwrap();
     world.instance.create(&taint_policies, None, &rule).await.unwrap();
+    // What is stored can be kept when it is no more allowed, but not made worse.
+    let allow =
+        |value: Value| json!({"metadata": {"annotations": {"fleet.atoll.io/allow-no-execute-taint-policy": value}}});
+    root.patch(&instances, None, "fleet", "", Patch::Merge, &allow(Value::Null)).await.unwrap();
+    let edit =
+        async |patch: Value| world.instance.patch(&taint_policies, None, "drain", "", Patch::Merge, &patch).await;
+    edit(json!({"metadata": {"labels": {"a": "b"}}})).await.unwrap();
+    let worse = json!({"spec": {"taints": [{"key": "other", "effect": "NoExecute"}]}});
+    assert_eq!(edit(worse).await.unwrap_err().code, 422);
+    root.patch(&instances, None, "fleet", "", Patch::Merge, &allow("true".into())).await.unwrap();
     world.run(|options| options.configure(&settings).unwrap()).await;
     for name in ["m1", "m2"] {
         world.join(name, json!({})).await;
