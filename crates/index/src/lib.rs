@@ -25,6 +25,7 @@ mod rights;
 mod row;
 mod search;
 mod shelf;
+mod sound;
 mod statement;
 mod store;
 mod token;

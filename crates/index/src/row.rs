@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::field::{self, Parts};
 use crate::redact::{may_change, redact};
+use crate::sound::Sound;
 
 /// An object as the index keeps it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,6 +79,8 @@ impl Row {
 
     /// From the JSON of an object that has nothing to hide; `None` when that takes a tree.
     fn plain(text: &str, kind: &str, api_version: &str) -> Option<Self> {
+        // What no tree can be made of, such as numbers out of range, is no object.
+        serde_json::from_str::<Sound>(text).ok()?;
         let mut parts: Parts<'_> = serde_json::from_str(text).ok()?;
         let usual = [kind, api_version].map(serde_json::value::to_raw_value);
         if let [Ok(kind), Ok(api_version)] = &usual
@@ -281,6 +284,22 @@ mod tests {
         assert_eq!(Some(row), Row::of(tree));
         for nameless in ["{}", "[]", "1", "{\"metadata\":{}}", "{\"metadata\":[]}", "{"] {
             assert_eq!(Row::read(nameless, "Pod", "v1"), None, "{nameless}");
+        }
+    }
+
+    #[test]
+    fn what_no_tree_can_be_made_of_makes_no_row() {
+        let (deep, flat) =
+            (format!("{}{}", "[".repeat(200), "]".repeat(200)), "[[1e300],-0.5,{\"a\":null}]".to_owned());
+        for (value, sound) in [(&flat, true), (&"1e400".into(), false), (&deep, false)] {
+            for text in [
+                format!("{{\"metadata\":{{\"name\":\"x\"}},\"spec\":{{\"a\":{value}}}}}"),
+                format!("{{\"metadata\":{{\"name\":\"x\",\"extra\":{value}}}}}"),
+            ] {
+                assert!(!may_change(&text, "Gear"), "{value}");
+                let row = Row::read(&text, "Gear", "v1");
+                assert_eq!(row.map(|row| row.tree().is_object()), sound.then_some(true), "{value}");
+            }
         }
     }
 
