@@ -3,10 +3,12 @@
 
 mod support;
 
+#[path = "support/real.rs"]
+mod real;
 #[path = "support/stories.rs"]
 mod stories_of;
 
-use atoll_testkit::{Cluster, Parts, peers};
+use atoll_testkit::peers;
 use serde_json::json;
 use support::{NS, World, core, map_policy, marked_map, policies};
 
@@ -16,23 +18,9 @@ async fn three_members_of_this_hub_tell_all_stories() {
     stories_of::all(&mut world).await;
 }
 
-/// Three real API servers, without controllers.
-fn real() -> Option<Vec<Cluster>> {
-    let start = || std::thread::spawn(|| Cluster::start(Parts::default()).unwrap());
-    let starting: Vec<_> = stories_of::MEMBERS.iter().map(|_| start()).collect();
-    starting.into_iter().map(|one| one.join().unwrap()).collect()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn three_real_members_tell_all_stories_and_survive_a_crash() {
-    if ["etcd", "kube-apiserver", "certs"].into_iter().any(|name| peers::find(name).is_none()) {
-        return;
-    }
-    let Some(clusters) = tokio::task::spawn_blocking(real).await.unwrap() else { return };
-    let mut members = Vec::new();
-    for (name, cluster) in stories_of::MEMBERS.into_iter().zip(&clusters) {
-        members.push(atoll_testkit::remote(name, cluster.kubeconfig()).await.unwrap());
-    }
+    let Some((clusters, members)) = real::start(&stories_of::MEMBERS).await else { return };
     let mut world = World::with_members(members).await;
     stories_of::all(&mut world).await;
 

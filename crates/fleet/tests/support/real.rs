@@ -1,0 +1,21 @@
+//! Real API servers as members, without controllers.
+#![allow(clippy::unwrap_used)]
+
+use atoll_runtime::Endpoint;
+use atoll_testkit::{Cluster, Parts, peers};
+
+/// Starts one for each name, or returns `None` with a visible note when their programs are not there.
+pub async fn start(names: &[&str]) -> Option<(Vec<Cluster>, Vec<Endpoint>)> {
+    if ["etcd", "kube-apiserver", "certs"].into_iter().any(|name| peers::find(name).is_none()) {
+        return None;
+    }
+    let start = |_| tokio::task::spawn_blocking(|| Cluster::start(Parts::default()).unwrap());
+    let starting: Vec<_> = names.iter().map(start).collect();
+    let (mut clusters, mut members) = (Vec::new(), Vec::new());
+    for (name, one) in names.iter().zip(starting) {
+        let cluster = one.await.unwrap()?;
+        members.push(atoll_testkit::remote(name, cluster.kubeconfig()).await.unwrap());
+        clusters.push(cluster);
+    }
+    Some((clusters, members))
+}
