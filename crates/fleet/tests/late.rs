@@ -13,7 +13,10 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use support::{NS, World, bindings, clusters, core, map_policy, marked_map, policies, works};
+use support::{
+    NS, World, bindings, clusters, core, definitions, gear, gear_definition, gears, map_policy, marked_map, policies,
+    policy, works,
+};
 
 const WORK_ID: &str = "work.karmada.io/permanent-id";
 
@@ -307,6 +310,31 @@ async fn what_stands_before_a_member_cannot_say_that_a_copy_is_gone() {
         *ingress.says.lock() = None;
         world.not_in_member("m1", &core("configmaps"), name).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_work_ends_when_its_kind_went_from_the_member_with_all_objects() {
+    let world = World::start(1).await;
+    for endpoint in [&world.instance, world.member("m1")] {
+        endpoint.create(&definitions(), None, &gear_definition()).await.unwrap();
+    }
+    let rule = policy("p", json!({"resourceSelectors": [{"apiVersion": "example.io/v1", "kind": "Gear"}]}));
+    world.instance.create(&policies(), NS, &rule).await.unwrap();
+    world.instance.create(&gears(), NS, &gear("g", 3)).await.unwrap();
+    world.in_member("m1", &gears(), "g", |_| true).await;
+    world.member("m1").delete(&definitions(), None, "gears.example.io", &Value::Null).await.unwrap();
+    // Nobody cleans up in this member.
+    let released = json!({"metadata": {"finalizers": null}});
+    world.member("m1").patch(&definitions(), None, "gears.example.io", "", Patch::Merge, &released).await.unwrap();
+    let gone = async || world.member("m1").list(&gears(), NS, "").await.is_err_and(|status| status.code == 404);
+    world.eventually("the kind is not served", gone).await;
+    world.instance.delete(&gears(), NS, "g", &Value::Null).await.unwrap();
+    world
+        .eventually("its work is gone", async || {
+            let left = world.instance.list(&works(), Some("karmada-es-m1"), "").await.unwrap().items;
+            !left.iter().any(|work| work["metadata"]["name"].as_str().unwrap().starts_with("g-"))
+        })
+        .await;
 }
 
 /// Loses all claims of ConfigMaps.
