@@ -253,16 +253,23 @@ fn interpret_checks_and_runs_what_the_hub_accepts() {
     let Some(fleet) = Fleet::shared() else { return };
     let custom = json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
         "metadata": {"name": "interpreted"}, "spec": {"target": {"apiVersion": "example.io/v1", "kind": "Gear"},
-        "customizations": {"replicaResource": {"luaScript": "function GetReplicas(obj) return obj.spec.teeth, nil end"}}}});
+        "customizations": {"replicaResource": {"luaScript": "function GetReplicas(obj) return obj.spec.teeth, nil end"},
+            "replicaRevision": {"luaScript": "function ReviseReplica(obj, n) obj.spec.teeth = n return obj end"}}}});
     let file = fleet.file("custom.json", &custom.to_string()).display().to_string();
     let checked = fleet.karmadactl(&["interpret"], &["-f", &file, "--check"]).ok();
-    assert!(checked.contains("PASS"), "{checked}");
+    let passed = |rule: &str| checked.lines().any(|line| line.split_whitespace().eq([rule, "PASS"]));
+    assert!(passed("InterpretReplica:") && passed("ReviseReplica:"), "{checked}");
+    assert_eq!(checked.matches("PASS").count(), 2, "{checked}");
     let gear = json!({"apiVersion": "example.io/v1", "kind": "Gear", "metadata": {"name": "g"}, "spec": {"teeth": 8}});
     let observed = fleet.file("gear.json", &gear.to_string()).display().to_string();
-    let ran = fleet
-        .karmadactl(&["interpret"], &["-f", &file, "--operation", "interpretReplica", "--observed-file", &observed])
-        .ok();
-    assert!(ran.contains("replica: 8") || ran.contains('8'), "{ran}");
+    let run = |more: &[&str]| {
+        let words = [&["-f", &file, "--observed-file", &observed, "--operation"], more].concat();
+        fleet.karmadactl(&["interpret"], &words).ok()
+    };
+    assert_eq!(run(&["interpretReplica"]).trim(), "---\n# [1/2] replica:\n8\n---\n# [2/2] requires:\nnull");
+    let revised =
+        "---\n# [1/1] revised:\napiVersion: example.io/v1\nkind: Gear\nmetadata:\n  name: g\nspec:\n  teeth: 3";
+    assert_eq!(run(&["reviseReplica", "--desired-replica", "3"]).trim(), revised);
     fleet.apply("fleet", &custom);
     fleet.kubectl("fleet", &["delete", "resourceinterpretercustomization", "interpreted"]).ok();
 }
@@ -282,11 +289,26 @@ fn tokens_are_made_listed_and_deleted() {
 fn the_plugin_of_kubectl_works_as_well() {
     let Some(fleet) = Fleet::shared() else { return };
     let (Some(plugin), Some(kubectl)) = (peers::find("kubectl-karmada"), peers::find("kubectl")) else { return };
-    let mut command = fleet.program(&kubectl);
-    command.env("PATH", plugin.parent().unwrap()).args(["karmada", "get", "clusters"]);
     let kubeconfig = fleet.kubeconfig().display().to_string();
-    let text = peers::run(command.args(["--kubeconfig", &kubeconfig, "--karmada-context", "fleet"])).ok();
+    let karmada = |arguments: &[&str]| {
+        let mut command = fleet.program(&kubectl);
+        command.env("PATH", plugin.parent().unwrap()).arg("karmada").args(arguments);
+        peers::run(command.args(["--kubeconfig", &kubeconfig, "--karmada-context", "fleet"])).ok()
+    };
+    let text = karmada(&["get", "clusters"]);
     assert!(text.contains("member1") && text.contains("Push"), "{text}");
+    running(&fleet, "plugged");
+    let copies = karmada(&["get", "deployments", "plugged", "--operation-scope", "members", "-C", "member1,member2"]);
+    for member in ["member1", "member2"] {
+        let line = copies.lines().find(|line| line.contains(member)).unwrap_or_else(|| panic!("{copies}"));
+        assert!(line.starts_with("plugged") && line.trim_end().ends_with('Y'), "{line}");
+    }
+    let cluster = karmada(&["describe", "cluster", "member1"]);
+    assert!(cluster.contains("Sync Mode:") && cluster.contains("ClusterReady"), "{cluster}");
+    let copy = karmada(&["describe", "deployment", "plugged", "--operation-scope", "members", "-C", "member2"]);
+    assert!(copy.contains("karmada.io/managed=true"), "{copy}");
+    karmada(&["cordon", "member2", "--dry-run"]);
+    assert!(taints(&fleet, "member2").iter().all(|taint| taint["key"] != "cluster.karmada.io/unschedulable"));
 }
 
 #[test]

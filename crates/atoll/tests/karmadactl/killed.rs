@@ -12,24 +12,29 @@ use serde_json::{Value, json};
 use crate::fleet::Running;
 
 /// A hub at one address over one directory, started as often as it is killed.
-struct Mortal {
-    directory: tempfile::TempDir,
+pub struct Mortal {
+    pub directory: tempfile::TempDir,
     address: String,
+    words: &'static [&'static str],
     process: Option<Running>,
 }
 
 impl Mortal {
-    fn new() -> Self {
+    /// Starts one with further words.
+    pub fn new(words: &'static [&'static str]) -> Self {
         // The address is part of what members are known by, so it must stay.
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let mut own = Self { directory: tempfile::tempdir().unwrap(), address: free.to_string(), process: None };
+        let mut own = Self { directory: tempfile::tempdir().unwrap(), address: free.to_string(), words, process: None };
         own.start();
         own
     }
 
-    fn start(&mut self) {
+    /// Starts it over what it left behind.
+    pub fn start(&mut self) {
         let mut process = Command::new(env!("CARGO_BIN_EXE_atoll"))
-            .args(["up", "--demo", "--members", "2", "--nodes", "1", "--listen", &self.address, "--data-dir"])
+            .args(["up", "--listen", &self.address])
+            .args(self.words)
+            .arg("--data-dir")
             .arg(self.directory.path())
             .stderr(Stdio::piped())
             .spawn()
@@ -42,7 +47,7 @@ impl Mortal {
     }
 
     /// SIGKILL: no chance to finish anything.
-    fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.process = None;
     }
 
@@ -94,7 +99,7 @@ fn a_killed_hub_resumes_and_members_end_with_exactly_what_is_wanted() {
     if peers::find("kubectl").is_none() {
         return;
     }
-    let mut hub = Mortal::new();
+    let mut hub = Mortal::new(&["--demo", "--members", "2", "--nodes", "1"]);
     let policy = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": "killed", "namespace": "default"},
         "spec": {"resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"story": "killed"}}}], "placement": {}}});
     let map = |number: usize| {

@@ -8,5 +8,6 @@ mod agent;
 mod commands;
 mod fleet;
 mod killed;
+mod killed_real;
 mod plan;
 mod register;
