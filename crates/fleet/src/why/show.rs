@@ -10,7 +10,12 @@ impl fmt::Display for Trace {
         if let Some(template) = &self.template
             && let Some(replicas) = template.replicas
         {
-            writeln!(out, "  {} of {replicas} replicas wanted are ready", template.ready.unwrap_or(0))?;
+            // A template that goes whole to several clusters becomes more than it says.
+            let placed: i64 =
+                self.binding.iter().flat_map(|binding| binding.clusters.values()).copied().map(i64::from).sum();
+            let wanted = if placed > 0 { placed } else { replicas };
+            let words = if wanted == 1 { "replica wanted is" } else { "replicas wanted are" };
+            writeln!(out, "  {} of {wanted} {words} ready", template.ready.unwrap_or(0))?;
         }
         match &self.policy {
             Some(policy) => writeln!(out, "policy   {}", policy.name)?,

@@ -129,3 +129,16 @@ fn pods_tell_what_keeps_them() {
         assert_eq!(gather::pod_trace(&pod).map(|pod| pod.reason).as_deref(), expected);
     }
 }
+
+#[test]
+fn replicas_are_counted_over_all_clusters() {
+    let mut trace = good();
+    assert!(trace.to_string().contains("  2 of 2 replicas wanted are ready\n"), "{trace}");
+    trace.template.as_mut().unwrap().ready = Some(4);
+    trace.binding.as_mut().unwrap().clusters.insert("m2".to_owned(), 2);
+    assert!(trace.to_string().contains("  4 of 4 replicas wanted are ready\n"), "{trace}");
+    trace.binding = None;
+    trace.template.as_mut().unwrap().replicas = Some(1);
+    trace.template.as_mut().unwrap().ready = None;
+    assert!(trace.to_string().contains("  0 of 1 replica wanted is ready\n"), "{trace}");
+}
