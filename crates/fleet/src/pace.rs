@@ -5,9 +5,9 @@ use std::time::Duration;
 /// States are gathered for at least this long.
 const LEAST: Duration = Duration::from_millis(20);
 /// And at most for this long.
-const MOST: Duration = Duration::from_secs(4);
+const MOST: Duration = Duration::from_secs(3);
 /// About what one of those that wait costs.
-const EACH: Duration = Duration::from_millis(4);
+const EACH: Duration = Duration::from_millis(3);
 
 /// How long to gather changes of a state while so many others wait: each is then told once, not at every step.
 pub fn gather(waiting: usize) -> Duration {
@@ -22,6 +22,6 @@ mod tests {
     #[test]
     fn much_is_told_less_often_but_never_late() {
         let millis = [0, 10, 500, 100_000, usize::MAX].map(|waiting| gather(waiting).as_millis());
-        assert_eq!(millis, [20, 60, 2020, 4000, 4000]);
+        assert_eq!(millis, [20, 50, 1520, 3000, 3000]);
     }
 }
