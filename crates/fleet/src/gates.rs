@@ -56,28 +56,11 @@ pub fn switch(options: &mut Options, text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::sync::Arc;
-
-    use atoll_runtime::Endpoint;
-
     use super::*;
-    use crate::options::NamedMembers;
-
-    struct Nowhere;
-
-    #[async_trait::async_trait]
-    impl atoll_runtime::Transport for Nowhere {
-        async fn send(
-            &self,
-            _: http::Request<bytes::Bytes>,
-        ) -> Result<http::Response<atoll_runtime::BodyStream>, atoll_meta::Status> {
-            Err(atoll_meta::Status::unavailable("nowhere"))
-        }
-    }
+    use crate::options::tests::fresh;
 
     #[test]
     fn gates_are_settings_or_fixed_and_what_cannot_be_is_told() {
-        let fresh = || Options::new(Endpoint::new("i", Arc::new(Nowhere), "t"), Arc::new(NamedMembers::new([])));
         let mut options = fresh();
         switch(&mut options, "Failover=true, PropagationPolicyPreemption=false,WorkloadAffinity=true,").unwrap();
         assert!(options.failover && !options.preemption);

@@ -245,7 +245,7 @@ impl MemberResolver for NamedMembers {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
@@ -262,9 +262,13 @@ mod tests {
         }
     }
 
+    /// The usual settings, of an instance that nobody reaches.
+    pub(crate) fn fresh() -> Options {
+        Options::new(Endpoint::new("i", Arc::new(Nowhere), "t"), Arc::new(RemoteMembers::default()))
+    }
+
     #[test]
     fn settings_are_off_unless_asked_for_and_mistakes_are_told() -> Result<(), String> {
-        let fresh = || Options::new(Endpoint::new("i", Arc::new(Nowhere), "t"), Arc::new(RemoteMembers::default()));
         let mut options = fresh();
         options.configure(&json!({"other": "x"}))?;
         assert!(!options.failover && !options.evict_on_taints && options.preemption);

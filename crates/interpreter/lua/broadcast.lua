@@ -28,14 +28,7 @@ end
 local counts = { "active", "succeeded", "failed", "desired" }
 
 local function broadcast(status, items)
-  for _, field in ipairs(counts) do
-    local sum
-    for _, item in ipairs(items) do
-      local own = (item.status or {})[field]
-      if own ~= nil then sum = (sum or 0) + own end
-    end
-    status[field] = sum
-  end
+  add_up(status, counts, items)
   -- It has failed if it has anywhere, and is done when it is everywhere.
   local rank = { completed = 1, paused = 2, running = 3, failed = 4 }
   status.phase = nil

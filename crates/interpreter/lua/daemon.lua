@@ -22,23 +22,12 @@ function ReflectStatus(object)
 end
 
 function AggregateStatus(object, items)
-  local status, current = object.status or {}, true
-  for _, field in ipairs(counts) do
-    local sum
-    for _, item in ipairs(items) do
-      if item.status ~= nil and item.status[field] ~= nil then sum = (sum or 0) + item.status[field] end
-    end
-    status[field] = sum
-  end
+  local status = object.status or {}
+  add_up(status, counts, items)
   for _, item in ipairs(items) do
-    local member = item.status or {}
-    status.daemonSetHash = member.daemonSetHash or status.daemonSetHash
-    if member.resourceTemplateGeneration ~= object.metadata.generation
-        or member.generation ~= member.observedGeneration then
-      current = false
-    end
+    status.daemonSetHash = (item.status or {}).daemonSetHash or status.daemonSetHash
   end
-  if current then status.observedGeneration = object.metadata.generation end
+  if all_current(object, items) then status.observedGeneration = object.metadata.generation end
   object.status = status
   return object
 end

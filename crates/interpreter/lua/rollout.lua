@@ -51,13 +51,7 @@ local order = { "Degraded", "Paused", "Progressing", "Healthy" }
 function AggregateStatus(object, items)
   local status = object.status or {}
   local phases = {}
-  for _, field in ipairs(counts) do
-    local sum
-    for _, item in ipairs(items) do
-      if item.status ~= nil and item.status[field] ~= nil then sum = (sum or 0) + item.status[field] end
-    end
-    status[field] = sum
-  end
+  add_up(status, counts, items)
   for _, item in ipairs(items) do
     if item.status ~= nil and item.status.phase ~= nil then phases[item.status.phase] = true end
   end

@@ -44,23 +44,12 @@ end
 
 function AggregateStatus(object, items)
   local status = object.status or {}
-  for _, field in ipairs(counts) do
-    local sum
-    for _, item in ipairs(items) do
-      if item.status ~= nil and item.status[field] ~= nil then sum = (sum or 0) + item.status[field] end
-    end
-    status[field] = sum
-  end
-  local current = true
+  add_up(status, counts, items)
   for _, item in ipairs(items) do
     local member = item.status or {}
     for _, field in ipairs(names) do status[field] = member[field] or status[field] end
-    if member.resourceTemplateGeneration ~= object.metadata.generation
-        or member.generation ~= member.observedGeneration then
-      current = false
-    end
   end
-  if current then status.observedGeneration = object.metadata.generation end
+  if all_current(object, items) then status.observedGeneration = object.metadata.generation end
   object.status = status
   return object
 end

@@ -28,8 +28,15 @@ const fn known(
     Known { api_version, kind, operations, script }
 }
 
-const WORKLOAD_SCRIPT: &str = include_str!("../lua/workload.lua");
-const BROADCAST_SCRIPT: &str = include_str!("../lua/broadcast.lua");
+/// A script behind what those that add states up share.
+macro_rules! summing {
+    ($script:literal) => {
+        concat!(include_str!("../lua/sums.lua"), include_str!($script))
+    };
+}
+
+const WORKLOAD_SCRIPT: &str = summing!("../lua/workload.lua");
+const BROADCAST_SCRIPT: &str = summing!("../lua/broadcast.lua");
 const READY_SCRIPT: &str = include_str!("../lua/ready.lua");
 const PARTS_SCRIPT: &str = include_str!("../lua/parts.lua");
 
@@ -44,8 +51,8 @@ const KNOWN: [Known; 27] = [
         &[Replicas, Revise, Aggregate, Health, Dependencies],
         BROADCAST_SCRIPT,
     ),
-    known("apps.kruise.io/v1alpha1", "DaemonSet", DAEMON, include_str!("../lua/daemon.lua")),
-    known("argoproj.io/v1alpha1", "Rollout", WORKLOAD, include_str!("../lua/rollout.lua")),
+    known("apps.kruise.io/v1alpha1", "DaemonSet", DAEMON, summing!("../lua/daemon.lua")),
+    known("argoproj.io/v1alpha1", "Rollout", WORKLOAD, summing!("../lua/rollout.lua")),
     known(
         "flink.apache.org/v1beta1",
         "FlinkDeployment",
