@@ -74,6 +74,18 @@ impl Brief<'_> {
         Written::read(self.0.send(Method::PUT, &path, "application/json", encode(object)).await?)
     }
 
+    /// Deletes an object with these DeleteOptions; tells what it was, or what it is while it goes.
+    pub async fn delete(
+        self,
+        gvr: &Gvr,
+        namespace: Option<&str>,
+        name: &str,
+        options: &Value,
+    ) -> Result<Written, Status> {
+        let path = gvr.path(namespace, Some(name));
+        Written::read(self.0.send(Method::DELETE, &path, "application/json", encode(options)).await?)
+    }
+
     /// Patches an object (`sub` empty) or a subresource.
     pub async fn patch(
         self,

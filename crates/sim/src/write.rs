@@ -1,38 +1,34 @@
 //! Writes to the cluster's API. Only what is needed of the answers is read.
 
 use atoll_meta::Status;
-use atoll_runtime::Endpoint;
-use bytes::Bytes;
-use http::Method;
-use serde::Deserialize;
+use atoll_runtime::{Endpoint, Patch};
 use serde_json::{Value, json};
 
 use crate::diff;
 use crate::kind::Kind;
 
 /// What a write left behind.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub struct Written {
-    #[serde(default)]
-    metadata: Meta,
+    name: String,
+    revision: u64,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Meta {
-    name: String,
-    resource_version: String,
+impl From<atoll_runtime::Written> for Written {
+    fn from(written: atoll_runtime::Written) -> Self {
+        Self { revision: written.revision.parse().unwrap_or_default(), name: written.name }
+    }
 }
 
 impl Written {
     /// The revision of the object.
     pub fn revision(&self) -> u64 {
-        self.metadata.resource_version.parse().unwrap_or_default()
+        self.revision
     }
 
     /// The name of the object.
     pub fn name(&self) -> &str {
-        &self.metadata.name
+        &self.name
     }
 }
 
@@ -40,19 +36,9 @@ fn optional(namespace: &str) -> Option<&str> {
     (!namespace.is_empty()).then_some(namespace)
 }
 
-fn read(bytes: &[u8]) -> Written {
-    serde_json::from_slice(bytes).unwrap_or_default()
-}
-
-fn encode(tree: &Value) -> Bytes {
-    // A tree always serialises.
-    serde_json::to_vec(tree).unwrap_or_default().into()
-}
-
 /// Creates an object.
 pub async fn create(endpoint: &Endpoint, kind: Kind, namespace: &str, tree: &Value) -> Result<Written, Status> {
-    let path = kind.gvr().path(optional(namespace), None);
-    endpoint.send(Method::POST, &path, "application/json", encode(tree)).await.map(|bytes| read(&bytes))
+    endpoint.brief().create(kind.gvr(), optional(namespace), tree).await.map(Written::from)
 }
 
 /// Merges a patch into an object (`sub` empty) or a subresource.
@@ -63,28 +49,12 @@ pub async fn merge(
     sub: &str,
     patch: &Value,
 ) -> Result<Written, Status> {
-    send_patch(endpoint, kind, key, sub, "application/merge-patch+json", patch).await
+    endpoint.brief().patch(kind.gvr(), optional(key.0), key.1, sub, Patch::Merge, patch).await.map(Written::from)
 }
 
 /// Merges a patch in Kubernetes' own language into an object.
 pub async fn strategic(endpoint: &Endpoint, kind: Kind, key: (&str, &str), patch: &Value) -> Result<Written, Status> {
-    send_patch(endpoint, kind, key, "", "application/strategic-merge-patch+json", patch).await
-}
-
-async fn send_patch(
-    endpoint: &Endpoint,
-    kind: Kind,
-    key: (&str, &str),
-    sub: &str,
-    language: &str,
-    patch: &Value,
-) -> Result<Written, Status> {
-    let mut path = kind.gvr().path(optional(key.0), Some(key.1));
-    if !sub.is_empty() {
-        path.push('/');
-        path.push_str(sub);
-    }
-    endpoint.send(Method::PATCH, &path, language, encode(patch)).await.map(|bytes| read(&bytes))
+    endpoint.brief().patch(kind.gvr(), optional(key.0), key.1, "", Patch::Strategic, patch).await.map(Written::from)
 }
 
 /// Replaces the status of an object by one patch, if it differs.
@@ -119,9 +89,8 @@ pub async fn delete_with(
     key: (&str, &str),
     options: &Value,
 ) -> Result<Written, Status> {
-    let path = kind.gvr().path(optional(key.0), Some(key.1));
-    match endpoint.send(Method::DELETE, &path, "application/json", encode(options)).await {
-        Ok(bytes) => Ok(read(&bytes)),
+    match endpoint.brief().delete(kind.gvr(), optional(key.0), key.1, options).await {
+        Ok(written) => Ok(written.into()),
         Err(status) if status.code == 404 => Ok(Written::default()),
         Err(status) => Err(status),
     }
