@@ -36,6 +36,7 @@ targets() {
 		helm4                         helm4        helm.sh/helm/v4/cmd/helm
 		operator                      ../operator  .
 		cert-manager-crds             ../crds      github.com/cert-manager/cert-manager
+		oracle                        ../oracle    .
 		python                        ../python    .
 	T
 }
@@ -50,6 +51,7 @@ pinned() {
 	helm4) echo "helm.sh/helm/v4 $HELM4" ;;
 	karmada) echo "github.com/karmada-io/karmada $KARMADA" ;;
 	kwok) echo "sigs.k8s.io/kwok $KWOK" ;;
+	../oracle) echo "github.com/karmada-io/karmada $KARMADA" ;;
 	../certs) echo "atoll.peers/certs" ;;
 	../informer) echo "k8s.io/client-go $kubernetes_libs" ;;
 	../operator) echo "sigs.k8s.io/controller-runtime $CONTROLLER_RUNTIME" ;;
