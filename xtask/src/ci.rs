@@ -27,9 +27,11 @@ pub fn peers(names: &[&str]) -> anyhow::Result<()> {
 pub fn all() -> anyhow::Result<()> {
     formatting()?;
     layers::check()?;
+    disk();
     // Both fetch and link at times when the other can use the processor.
     let programs = thread::spawn(|| peers(&["--tests"]));
     let built = tests::build();
+    disk();
     programs.join().expect("building programs does not panic")?;
     let tested = tests::run(built?);
     let shown = browser();
@@ -41,6 +43,16 @@ pub fn all() -> anyhow::Result<()> {
 fn browser() -> anyhow::Result<()> {
     let mut command = Command::new("console/e2e/run");
     run("browser tests", command.env("ATOLL", "target/debug/atoll").env("ATOLL_E2E_EMBEDDED", "1"))
+}
+
+/// Tells how much disk is left: a linker that finds it full only says that it crashed.
+fn disk() {
+    // Where there is no such program there is nothing to tell.
+    let said = Command::new("df").args(["-h", "--output=size,avail", "."]).output();
+    let said = said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    if let Some([size, free]) = said.lines().nth(1).map(|line| line.split_whitespace().collect::<Vec<_>>()).as_deref() {
+        println!("── disk: {free} of {size} free");
+    }
 }
 
 fn formatting() -> anyhow::Result<()> {
