@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use atoll_api::names;
 use atoll_meta::Status;
-use atoll_runtime::{Endpoint, Patch};
+use atoll_runtime::{Endpoint, Patch, WatchEvent};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
@@ -30,9 +30,13 @@ pub struct JoinOptions {
     pub labels: BTreeMap<String, String>,
 }
 
-/// How often and how long to wait for something that others do.
+/// How often to look whether a Cluster is gone.
 const STEP: Duration = Duration::from_millis(50);
-const STEPS: usize = 100;
+/// How long a member may take to fill a token in.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The same where nothing shows that anybody does such things. A member may be so young that nothing does yet, and the
+/// tokens that are asked for instead end one day.
+const IMPATIENCE: Duration = Duration::from_millis(500);
 
 /// Makes accounts in the member and a Cluster with its credentials in the instance.
 pub async fn join(instance: &Endpoint, member: &Endpoint, name: &str, options: JoinOptions) -> Result<(), Status> {
@@ -141,25 +145,29 @@ async fn accounts(member: &Endpoint, name: &str) -> Result<Credentials, Status> 
         "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": names::CLUSTER_NAMESPACE}],
     });
     member.ensure(&gvr::rbac("clusterrolebindings"), None, &binding).await?;
-    let (token, ca) = token(member, &account).await?;
-    let (impersonator, _) = self::token(member, names::IMPERSONATOR).await?;
+    let patience = if is_tended(member).await? { PATIENCE } else { IMPATIENCE };
+    let ((token, ca), (impersonator, _)) =
+        tokio::try_join!(token(member, &account, patience), token(member, names::IMPERSONATOR, patience))?;
     Ok(Credentials { token, impersonator, ca })
 }
 
+/// Whether a member has the controllers that look after accounts: they give one to every namespace.
+async fn is_tended(member: &Endpoint) -> Result<bool, Status> {
+    Ok(member.get_opt(&gvr::core("serviceaccounts"), Some("kube-system"), "default").await?.is_some())
+}
+
 /// The token of an account: from a secret that the member fills, or asked for directly.
-async fn token(member: &Endpoint, account: &str) -> Result<(String, Option<Vec<u8>>), Status> {
+async fn token(member: &Endpoint, account: &str, patience: Duration) -> Result<(String, Option<Vec<u8>>), Status> {
     let namespace = Some(names::CLUSTER_NAMESPACE);
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
         "metadata": {"name": account, "namespace": names::CLUSTER_NAMESPACE, "annotations": {"kubernetes.io/service-account.name": account}},
     });
-    member.ensure(&gvr::core("secrets"), namespace, &secret).await?;
-    for _ in 0..STEPS {
-        let secret = member.get(&gvr::core("secrets"), namespace, account).await?;
-        if let Some(token) = crate::options::secret_text(&secret, "token") {
-            return Ok((token, crate::options::secret_bytes(&secret, "ca.crt")));
-        }
-        tokio::time::sleep(STEP).await;
+    let made = member.ensure(&gvr::core("secrets"), namespace, &secret).await?;
+    match tokio::time::timeout(patience, filled(member, made)).await {
+        Ok(Ok(Some(found))) => return Ok(found),
+        Ok(Err(status)) => tracing::debug!(account, %status, "its secret cannot be followed"),
+        Ok(Ok(None)) | Err(_) => {}
     }
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 31_536_000}});
     let answer = member.create_sub(&gvr::core("serviceaccounts"), namespace, account, "token", &request).await?;
@@ -167,6 +175,28 @@ async fn token(member: &Endpoint, account: &str) -> Result<(String, Option<Vec<u
         .as_str()
         .ok_or_else(|| Status::unavailable(format!("the member gives no token to {account}")))?;
     Ok((token.to_owned(), None))
+}
+
+/// What the member puts into the secret of an account, as soon as it does; `None` if it stops telling.
+async fn filled(member: &Endpoint, made: Value) -> Result<Option<(String, Option<Vec<u8>>)>, Status> {
+    let held = |secret: &Value| {
+        Some((crate::options::secret_text(secret, "token")?, crate::options::secret_bytes(secret, "ca.crt")))
+    };
+    if let Some(found) = held(&made) {
+        return Ok(Some(found));
+    }
+    let text = |field: &str| made["metadata"][field].as_str().unwrap_or_default();
+    let query = format!("fieldSelector=metadata.name%3D{}", text("name"));
+    let namespace = Some(names::CLUSTER_NAMESPACE);
+    let mut news = member.watch(&gvr::core("secrets"), namespace, &query, text("resourceVersion")).await?;
+    while let Some(event) = news.next().await {
+        if let WatchEvent::Added(secret) | WatchEvent::Modified(secret) = event?
+            && let Some(found) = held(&secret)
+        {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 /// Removes the Cluster, waits until it is gone, and removes the accounts from the member if that can be reached.
