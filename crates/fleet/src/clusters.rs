@@ -38,7 +38,8 @@ pub async fn tend(core: Arc<Core>, name: Arc<str>) -> Again {
             Err(status) => {
                 // What cannot be reached at all is told as such; nothing is removed for that.
                 core.members.remove(&name);
-                let why = (reason::CLUSTER_NOT_REACHABLE, status.message.clone());
+                let message = format!("failed to create a ClusterClient: {}", status.message);
+                let why = (reason::STATUS_COLLECTION_FAILED, message);
                 tell(&core, &cluster, &name, "False", why).await?;
                 Err(status)
             }

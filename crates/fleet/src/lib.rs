@@ -33,6 +33,7 @@ mod failover;
 mod fleet;
 mod gates;
 pub mod gvr;
+mod health;
 mod index;
 mod install;
 mod join;

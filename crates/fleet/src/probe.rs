@@ -1,15 +1,13 @@
-//! How a member is: asked in intervals, told in the status of its Cluster.
+//! Asks members in intervals how they are, and tells it in the status of their Clusters.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use atoll_api::cluster::{Cluster, ClusterStatus};
-use atoll_api::words::{condition as types, reason};
+use atoll_api::words::condition as types;
 use atoll_meta::Status;
 use atoll_runtime::{Change, Endpoint, Informer, Patch, Selection};
-use bytes::Bytes;
-use http::Method;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -17,6 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::condition::{self, Wanted};
+use crate::health::{Answer, Steady, ask};
 use crate::member::Member;
 use crate::options::Clock;
 use crate::summary::Summary;
@@ -24,62 +23,8 @@ use crate::{diff, gvr};
 
 /// At least this long between two writes that only concern resources.
 const PACE: Duration = Duration::from_secs(1);
-/// How long a member may think about how it is.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a member is asked what it serves, in probes.
 const DISCOVERY: u32 = 3;
-
-/// What a member answers when asked how it is.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Answer {
-    /// It is well.
-    Well,
-    /// It says it is not.
-    Ill(String),
-    /// It does not answer.
-    Silent(String),
-}
-
-/// Asks a member how it is.
-pub async fn ask(endpoint: &Endpoint) -> Answer {
-    let mut last = Answer::Silent("no answer in time".to_owned());
-    for path in ["/readyz", "/healthz"] {
-        let sent = endpoint.open(Method::GET, path, "application/json", Bytes::new());
-        match tokio::time::timeout(PATIENCE, sent).await {
-            Err(_) => return last,
-            Ok(Err(status)) => return Answer::Silent(status.message),
-            Ok(Ok(answer)) if answer.status().is_success() => return Answer::Well,
-            Ok(Ok(answer)) => last = Answer::Ill(format!("{path} answers {}", answer.status().as_u16())),
-        }
-    }
-    last
-}
-
-/// The state of a member that changes only when an answer persists.
-#[derive(Clone, Debug, Default)]
-pub struct Steady {
-    told: Option<Answer>,
-    other_since: Option<Instant>,
-}
-
-impl Steady {
-    /// Takes an answer and gives the one that counts: the last one told, until another has lasted for `threshold`.
-    pub fn take(&mut self, answer: Answer, threshold: Duration, now: Instant) -> Answer {
-        let same = |a: &Answer, b: &Answer| (*a == Answer::Well) == (*b == Answer::Well);
-        match &self.told {
-            Some(told) if !same(told, &answer) => {
-                let since = *self.other_since.get_or_insert(now);
-                if now.duration_since(since) < threshold {
-                    return told.clone();
-                }
-            }
-            _ => {}
-        }
-        self.other_since = None;
-        self.told = Some(answer.clone());
-        answer
-    }
-}
 
 /// Watches over one member.
 pub struct Prober {
@@ -114,8 +59,8 @@ impl Prober {
         let (mut turn, mut well) = (0_u32, false);
         loop {
             let heard = ask(&self.member.endpoint).await;
-            let returns = heard == Answer::Well && !well;
-            well = heard == Answer::Well;
+            let returns = heard.is_well() && !well;
+            well = heard.is_well();
             let asks = returns || (well && turn.is_multiple_of(DISCOVERY));
             if asks && let Err(status) = self.member.kinds.refresh().await {
                 tracing::debug!(member = %self.member.name, %status, "not discovered");
@@ -160,12 +105,9 @@ impl Prober {
         let cluster: Cluster = serde_json::from_value(tree).map_err(Status::internal)?;
         let old = cluster.status.clone().unwrap_or_default();
         let mut new = old.clone();
-        if *answer == Answer::Well {
-            let version = self.member.endpoint.get_path("/version").await;
-            if let Some(version) =
-                version.ok().and_then(|version| version["gitVersion"].as_str().map(ToOwned::to_owned))
-            {
-                new.kubernetes_version = version;
+        if let Answer::Well(version) = answer {
+            if !version.is_empty() {
+                new.kubernetes_version.clone_from(version);
             }
             enablements(&mut new, &self.member, (self.clock)());
             if followers.iter().all(Informer::is_synced) {
@@ -175,7 +117,9 @@ impl Prober {
                 new.resource_summary = Some(summary.resources(&cluster.spec.resource_models));
             }
         }
-        ready(&mut new, answer, (self.clock)());
+        let (status, reason, message) = answer.tell(&cluster.spec);
+        let wanted = Wanted { type_: types::READY, status, reason, message, generation: 0 };
+        condition::set(&mut new.conditions, wanted, (self.clock)());
         if old == new {
             return Ok(());
         }
@@ -220,19 +164,6 @@ fn enablements(status: &mut ClusterStatus, member: &Member, now: Timestamp) {
     condition::set(&mut status.conditions, wanted, now);
 }
 
-fn ready(status: &mut ClusterStatus, answer: &Answer, now: Timestamp) {
-    let (value, why, message) = match answer {
-        Answer::Well => ("True", reason::CLUSTER_READY, "cluster is healthy and ready to accept workloads".to_owned()),
-        Answer::Ill(why) => ("False", reason::CLUSTER_NOT_READY, format!("cluster is reachable but unhealthy: {why}")),
-        Answer::Silent(why) => ("False", reason::CLUSTER_NOT_REACHABLE, format!("cluster is not reachable: {why}")),
-    };
-    condition::set(
-        &mut status.conditions,
-        Wanted { type_: types::READY, status: value, reason: why, message, generation: 0 },
-        now,
-    );
-}
-
 /// Follows nodes and pods of a member.
 fn follow(endpoint: &Endpoint, summary: &Arc<Mutex<Summary>>, changed: &Arc<Notify>) -> [Informer; 2] {
     let (sum, notify) = (summary.clone(), changed.clone());
@@ -262,23 +193,4 @@ fn follow(endpoint: &Endpoint, summary: &Arc<Mutex<Summary>>, changed: &Arc<Noti
         },
     );
     [nodes, pods]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_state_changes_only_when_it_lasts() {
-        let (start, threshold) = (Instant::now(), Duration::from_secs(30));
-        let at = |seconds| start + Duration::from_secs(seconds);
-        let mut steady = Steady::default();
-        let silent = || Answer::Silent("x".to_owned());
-        assert_eq!(steady.take(Answer::Well, threshold, at(0)), Answer::Well, "the first answer counts at once");
-        assert_eq!(steady.take(silent(), threshold, at(10)), Answer::Well);
-        assert_eq!(steady.take(Answer::Well, threshold, at(20)), Answer::Well);
-        assert_eq!(steady.take(silent(), threshold, at(30)), Answer::Well, "an interruption starts anew");
-        assert_eq!(steady.take(silent(), threshold, at(60)), silent());
-        assert_eq!(steady.take(Answer::Ill("y".to_owned()), threshold, at(61)), Answer::Ill("y".to_owned()));
-    }
 }
