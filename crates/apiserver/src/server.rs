@@ -229,6 +229,7 @@ where
         request.extensions_mut().insert(line.clone());
         // Only parts of the hub can say so, also when they ask in a caller's name.
         request.headers_mut().remove(atoll_meta::PATIENT);
+        request.headers_mut().remove(atoll_meta::COMPANY);
         let mut service = service.clone();
         async move { service.call(request).await }
     });

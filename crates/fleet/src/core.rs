@@ -227,14 +227,26 @@ impl Core {
 
     /// Creates a binding or replaces the one it was made from; `epoch` is that of the clusters its decision saw.
     pub async fn write_binding(&self, before: Option<&Binding>, after: &Binding, epoch: u64) -> Result<(), Status> {
+        self.write_binding_first(1, before, after, epoch).await
+    }
+
+    /// The same as the first of so many writes.
+    pub async fn write_binding_first(
+        &self,
+        writes: usize,
+        before: Option<&Binding>,
+        after: &Binding,
+        epoch: u64,
+    ) -> Result<(), Status> {
         let key = after.key();
         let body = after.to_value();
         if let Some(record) = crate::decision::Record::of(after) {
             self.settled.lock().insert(key.clone(), (record.generation, epoch));
         }
+        let instance = self.instance.first_of(writes);
         match before {
-            None => self.instance.brief().create(&key.gvr(), key.in_namespace(), &body).await?,
-            Some(_) => self.instance.brief().update(&key.gvr(), key.in_namespace(), &key.name, &body).await?,
+            None => instance.brief().create(&key.gvr(), key.in_namespace(), &body).await?,
+            Some(_) => instance.brief().update(&key.gvr(), key.in_namespace(), &key.name, &body).await?,
         };
         Ok(())
     }

@@ -110,7 +110,7 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, tree: Value, po
     }
     let seen = tree["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     if !policy.is_lazy() {
-        let claim = claim(core, watched, key, claim::patch(&tree, Some(&policy.claim())));
+        let claim = Claiming { core, watched, key, patch: claim::patch(&tree, Some(&policy.claim())) };
         return put(core, key, &tree, policy, &seen, claim).await;
     }
     // A template without a claim that is younger than a lazy policy was made with it in mind.
@@ -119,9 +119,9 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, tree: Value, po
     // a binding of its own it has no claim, so that it still looks new if the hub ends meanwhile.
     let former = core.binding(&key.binding()).is_some_and(|binding| !binding.is_of(&tree));
     let wanted = (!former).then(|| policy.claim());
-    let claim = claim(core, watched, key, claim::patch(&tree, wanted.as_ref()));
+    let claim = Claiming { core, watched, key, patch: claim::patch(&tree, wanted.as_ref()) };
     if !touched && !fresh && !former {
-        claim.await?;
+        claim.write().await?;
         // Works still follow the template and its overrides, and clusters may have changed.
         core.look_at(key.binding());
         return Ok(None);
@@ -136,41 +136,36 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, tree: Value, po
 }
 
 /// Writes the binding of a template, and `claim` with it; `Ok(None)` only when it is as it should be.
-async fn put(
-    core: &Core,
-    key: &TemplateKey,
-    tree: &Value,
-    policy: &Policy,
-    seen: &str,
-    claim: impl Future<Output = Result<(), Status>>,
-) -> Again {
+async fn put(core: &Core, key: &TemplateKey, tree: &Value, policy: &Policy, seen: &str, claim: Claiming<'_>) -> Again {
     let existing = core.binding(&key.binding());
     if let Some(other) = existing.as_ref().filter(|binding| !binding.is_of(tree)) {
-        claim.await?;
+        claim.write().await?;
         return replace(core, key, other, tree).await;
     }
     let (binding, epoch) = match prepare(core, tree, policy, existing.as_ref(), seen).await {
         Ok(prepared) => prepared,
         Err(status) => {
             if !policy.is_lazy() {
-                claim.await?;
+                claim.write().await?;
             }
             return Err(status);
         }
     };
     if existing.as_ref() == Some(&binding) {
-        claim.await?;
+        claim.write().await?;
         core.queues.works.add(key.binding());
         return Ok(None);
     }
     if policy.is_lazy() {
         // With its claim it does not look new any more, also to those who come after the end of this hub.
         core.write_binding(existing.as_ref(), &binding, epoch).await?;
-        claim.await?;
+        claim.write().await?;
         return Ok(None);
     }
     // Neither needs the other: whichever of them fails alone is made up for by another look.
-    let (claimed, written) = tokio::join!(claim, core.write_binding(existing.as_ref(), &binding, epoch));
+    let writes = 1 + usize::from(claim.patch.is_some());
+    let bound = core.write_binding_first(writes, existing.as_ref(), &binding, epoch);
+    let (written, claimed) = tokio::join!(bound, claim.write());
     claimed.and(written)?;
     Ok(None)
 }
@@ -209,17 +204,27 @@ async fn prepare(
     Ok((binding, epoch))
 }
 
-/// Writes the claim into the template, if it has to be.
-async fn claim(core: &Core, watched: &Watched, key: &TemplateKey, patch: Option<Value>) -> Result<(), Status> {
-    let Some(patch) = patch else { return Ok(()) };
-    let (gvr, instance) = (&watched.info.gvr, core.instance.brief());
-    let written = instance.patch(gvr, key.in_namespace(), &key.name, "", Patch::Merge, &patch).await?;
-    // Works are made from what the cache holds; without the claim they would be made twice.
-    if let Some(item) = written.item() {
-        watched.cache().put_if_newer(item);
+/// A claim that is to be written into its template, if it has to be.
+struct Claiming<'a> {
+    core: &'a Core,
+    watched: &'a Watched,
+    key: &'a TemplateKey,
+    patch: Option<Value>,
+}
+
+impl Claiming<'_> {
+    async fn write(self) -> Result<(), Status> {
+        let Self { core, watched, key, patch } = self;
+        let Some(patch) = patch else { return Ok(()) };
+        let (gvr, instance) = (&watched.info.gvr, core.instance.brief());
+        let written = instance.patch(gvr, key.in_namespace(), &key.name, "", Patch::Merge, &patch).await?;
+        // Works are made from what the cache holds; without the claim they would be made twice.
+        if let Some(item) = written.item() {
+            watched.cache().put_if_newer(item);
+        }
+        core.queues.works.add(key.binding());
+        Ok(())
     }
-    core.queues.works.add(key.binding());
-    Ok(())
 }
 
 /// A binding of this name belongs to a template that is gone, or to one of another group.

@@ -8,6 +8,7 @@ use atoll_api::names;
 use atoll_api::policy::PurgeMode;
 use atoll_api::work::Work;
 use atoll_meta::Status;
+use atoll_runtime::Endpoint;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
@@ -53,7 +54,7 @@ pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
     let overrides = core.overrides.for_object(&template_key.gvk, &item.object.head);
     let source = Source::new(&template, &binding, overrides);
     let snapshot = core.snapshot.load_full();
-    let mut writes = Vec::new();
+    let mut changes = Vec::new();
     for (name, replicas) in binding.targets() {
         let Some(cluster) = snapshot.get(name).filter(|cluster| !cluster.deleting) else { continue };
         let existing = works.get(name);
@@ -64,9 +65,16 @@ pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
                 return Err(Status::bad_request(error.to_string()));
             }
         };
-        writes.push(put(&core, existing, built));
+        if !stands(existing, &built) {
+            changes.push((existing, built));
+        }
     }
-    together(writes).await?;
+    let writes = changes.len();
+    let ordered = changes.into_iter().enumerate().map(|(at, (existing, built))| {
+        let instance = if at == 0 { core.instance.first_of(writes) } else { core.instance.clone() };
+        put_over(&core, instance, existing, built)
+    });
+    together(ordered).await?;
     Ok(None)
 }
 
@@ -89,20 +97,29 @@ fn waits_for_purge(binding: &Binding, works: &BTreeMap<String, Work>) -> bool {
     tasks.any(|task| task.purge_mode == Some(PurgeMode::Directly) && works.contains_key(&task.from_cluster))
 }
 
+/// Whether a work is there as it should be, and stays.
+fn stands(existing: Option<&Work>, built: &Work) -> bool {
+    existing.is_some_and(|existing| existing.metadata.deletion_timestamp.is_none() && !work::differs(built, existing))
+}
+
 /// Writes a work if it is new or differs.
 pub async fn put(core: &Core, existing: Option<&Work>, built: Work) -> Result<(), Status> {
+    if stands(existing, &built) {
+        return Ok(());
+    }
+    put_over(core, core.instance.clone(), existing, built).await
+}
+
+async fn put_over(core: &Core, instance: Endpoint, existing: Option<&Work>, built: Work) -> Result<(), Status> {
     if existing.is_some_and(|existing| existing.metadata.deletion_timestamp.is_some()) {
         return Err(Status::unavailable("the former work is still being deleted"));
-    }
-    if existing.is_some_and(|existing| !work::differs(&built, existing)) {
-        return Ok(());
     }
     let (namespace, name) =
         (built.metadata.namespace.clone().unwrap_or_default(), built.metadata.name.clone().unwrap_or_default());
     let body: Value = serde_json::to_value(&built).map_err(Status::internal)?;
     let written = match existing {
-        None => core.instance.brief().create(&gvr::works(), Some(&namespace), &body).await,
-        Some(_) => core.instance.brief().update(&gvr::works(), Some(&namespace), &name, &body).await,
+        None => instance.brief().create(&gvr::works(), Some(&namespace), &body).await,
+        Some(_) => instance.brief().update(&gvr::works(), Some(&namespace), &name, &body).await,
     };
     match written {
         Err(status) if existing.is_none() && status.code == 409 => {

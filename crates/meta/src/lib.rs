@@ -25,3 +25,7 @@ pub use quantity::Quantity;
 
 /// The header of requests that can wait while others run; its value does not matter.
 pub const PATIENT: &str = "atoll-patient";
+
+/// The header of the first of several writes that come one after the other and should share a commit; its value is how
+/// many they are.
+pub const COMPANY: &str = "atoll-company";

@@ -47,12 +47,13 @@ pub struct Endpoint {
     transport: Arc<dyn Transport>,
     agent: Arc<str>,
     patient: bool,
+    company: usize,
 }
 
 impl Endpoint {
     /// Over any transport; `name` appears in logs and messages, `agent` becomes the field manager.
     pub fn new(name: &str, transport: Arc<dyn Transport>, agent: &str) -> Self {
-        Self { name: name.into(), transport, agent: agent.into(), patient: false }
+        Self { name: name.into(), transport, agent: agent.into(), patient: false, company: 0 }
     }
 
     /// Over HTTPS. A request is sent once: whoever asked decides what a refusal means, and when to try again.
@@ -103,6 +104,13 @@ impl Endpoint {
         Self { patient: true, ..self.clone() }
     }
 
+    /// The same endpoint for the first of so many writes that come one after the other: an API inside the process lets
+    /// them share a commit.
+    #[must_use]
+    pub fn first_of(&self, writes: usize) -> Self {
+        Self { company: writes, ..self.clone() }
+    }
+
     /// What carries requests.
     pub fn transport(&self) -> &Arc<dyn Transport> {
         &self.transport
@@ -132,6 +140,9 @@ impl Endpoint {
             .header("content-type", content_type);
         if self.patient {
             request = request.header(atoll_meta::PATIENT, "1");
+        }
+        if self.company > 1 {
+            request = request.header(atoll_meta::COMPANY, self.company);
         }
         let request = request.body(body).map_err(|error| Status::bad_request(error.to_string()))?;
         self.transport.send(request).await

@@ -190,6 +190,11 @@ pub trait Engine: Send + Sync + 'static {
     async fn snapshot(&self, instance: InstanceId, at: Option<Revision>) -> Result<Snapshot, StoreError>;
     /// Commits all writes or none. When it returns, the writes are durable and visible to readers.
     async fn commit(&self, instance: InstanceId, writes: Vec<Write>) -> Result<Commit, StoreError>;
+    /// So many commits come next, from one who waits for all of them. Engines for which fewer and larger ones are
+    /// cheaper may wait for them a moment.
+    fn expect(&self, commits: usize) {
+        let _ = commits;
+    }
     /// Changes after a revision.
     fn watch(&self, instance: InstanceId, scope: Scope, after: Revision) -> Result<Box<dyn Watch>, StoreError>;
     /// Forgets history up to and including a revision.

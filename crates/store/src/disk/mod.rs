@@ -1,7 +1,7 @@
 //! The embedded engine: everything in memory, every write in one redb file before it is acknowledged.
 //!
-//! One thread writes. It takes all transactions that wait (`queue`), under load a moment after the
-//! first of them (`pace`), checks them against the state in memory, commits them to disk together,
+//! One thread writes. It takes all transactions that wait (`queue`), under load and when more are
+//! announced a moment after the first of them (`pace`), checks them against the state in memory, commits them to disk together,
 //! publishes them and answers (`writer`). What is on disk is only read when the file is opened
 //! (`file`), or reopened after a failure.
 
@@ -126,6 +126,12 @@ impl Engine for RedbEngine {
 
     async fn commit(&self, instance: InstanceId, writes: Vec<Write>) -> Result<Commit, StoreError> {
         self.ask(|answer| Request::Commit { instance, writes, answer }).await
+    }
+
+    fn expect(&self, commits: usize) {
+        if let Some(requests) = &self.requests {
+            requests.expect(commits);
+        }
     }
 
     fn watch(&self, instance: InstanceId, scope: Scope, after: Revision) -> Result<Box<dyn Watch>, StoreError> {

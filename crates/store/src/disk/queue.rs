@@ -8,9 +8,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+/// How long announced requests are waited for. Whoever announces them prepares them already, and that takes less; one
+/// that is refused on its way never comes.
+const MOMENT: Duration = Duration::from_millis(2);
+
 /// A queue and its two ends.
 pub(super) fn queue<T>() -> (Entrance<T>, Exit<T>) {
-    let state = State { waiting: Vec::new(), wanted: usize::MAX, closed: false };
+    let state = State { waiting: Vec::new(), wanted: usize::MAX, expected: 0, until: Instant::now(), closed: false };
     let shared = Arc::new(Shared { state: Mutex::new(state), bell: Condvar::new() });
     (Entrance(shared.clone()), Exit(shared))
 }
@@ -24,6 +28,10 @@ struct State<T> {
     waiting: Vec<T>,
     /// The bell rings when so many wait; nobody listens when it is the maximum.
     wanted: usize,
+    /// So many were announced,
+    expected: usize,
+    /// and are waited for until then.
+    until: Instant,
     /// One of the ends is gone.
     closed: bool,
 }
@@ -48,6 +56,13 @@ impl<T> Entrance<T> {
             self.0.bell.notify_one();
         }
         true
+    }
+
+    /// Announces requests that should come out together.
+    pub fn expect(&self, more: usize) {
+        let mut state = self.0.state.lock();
+        state.expected = state.expected.max(state.waiting.len().saturating_add(more));
+        state.until = Instant::now() + MOMENT;
     }
 }
 
@@ -77,7 +92,8 @@ impl<T> Exit<T> {
     }
 
     /// Takes what waits, at most `limit`, in order. When nothing does, waits as long as `patience`
-    /// for the first, and in any case until there are `company` of them or it is `late`.
+    /// for the first, and in any case until there are `company` of them or it is `late`, and for
+    /// those that were announced.
     pub fn take(&self, limit: usize, patience: Duration, company: usize, late: Instant) -> Result<Vec<T>, Nothing> {
         let mut state = self.0.state.lock();
         self.wait(&mut state, 1, Instant::now() + patience);
@@ -85,6 +101,8 @@ impl<T> Exit<T> {
             return Err(if state.closed { Nothing::Ever } else { Nothing::Yet });
         }
         self.wait(&mut state, company, late);
+        let (expected, until) = (std::mem::take(&mut state.expected), state.until);
+        self.wait(&mut state, expected, until);
         if state.waiting.len() <= limit {
             return Ok(std::mem::take(&mut state.waiting));
         }
@@ -157,6 +175,27 @@ mod tests {
         assert_eq!(exit.take(9, LONG, 2, Instant::now() + Duration::from_millis(1)), Ok(vec![1]));
         entrance.put(2);
         assert_eq!(exit.take(9, LONG, 2, Instant::now()), Ok(vec![2]), "it is late already");
+    }
+
+    #[test]
+    fn announced_requests_come_out_together_and_are_not_waited_for_long() {
+        let (entrance, exit) = queue();
+        entrance.put(1);
+        entrance.expect(2);
+        let taker = std::thread::spawn(move || (exit.take(9, LONG, 1, never()), exit));
+        entrance.put(2);
+        entrance.put(3);
+        let (taken, exit) = taker.join().expect("the taker ends");
+        let taken = taken.expect("three were put");
+        // A machine that stood still for longer than the moment may show fewer; they are there all the same.
+        let rest = if taken.len() < 3 { exit.take(9, LONG, 1, never()).expect("the rest") } else { Vec::new() };
+        assert_eq!([taken, rest].concat(), [1, 2, 3]);
+        entrance.expect(5);
+        entrance.put(4);
+        assert_eq!(exit.take(9, LONG, 1, never()), Ok(vec![4]), "the others never come");
+        entrance.put(5);
+        entrance.put(6);
+        assert_eq!(exit.take(9, LONG, 1, never()), Ok(vec![5, 6]), "nothing is expected any more");
     }
 
     #[test]
