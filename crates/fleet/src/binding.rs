@@ -16,6 +16,10 @@ use serde_json::{Value, json};
 
 use crate::keys::BindingKey;
 use crate::policy::Policy;
+use crate::templates;
+
+/// The annotation of a binding that tells which state of its template a lazy policy was last activated by.
+pub const ACTIVATED_BY: &str = "atoll.io/activated-by";
 
 /// A ResourceBinding or ClusterResourceBinding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -88,6 +92,16 @@ impl Binding {
     /// Whether it is for this template, not for a former one of its name.
     pub fn is_of(&self, template: &Value) -> bool {
         self.spec.resource.uid == template["metadata"]["uid"]
+    }
+
+    /// Whether a lazy policy was activated by an older state of the template than this one.
+    pub fn is_behind(&self, template: &Value) -> bool {
+        self.annotation(ACTIVATED_BY).is_some_and(|mark| mark != templates::mark(template))
+    }
+
+    /// Notes the state of the template that a lazy policy was activated by.
+    pub fn note_activation(&mut self, template: &Value) {
+        self.annotate(ACTIVATED_BY, templates::mark(template));
     }
 
     /// Whether a policy holds it.
@@ -256,6 +270,11 @@ pub fn build(
     let mut binding = bare(template, existing, id);
     describe(&mut binding, meaning);
     claim(&mut binding, policy);
+    if policy.is_lazy() {
+        binding.note_activation(template);
+    } else if let Some(annotations) = &mut binding.metadata.annotations {
+        annotations.remove(ACTIVATED_BY);
+    }
     let (spec, from) = (&mut binding.spec, &policy.spec);
     spec.propagate_deps = from.propagate_deps;
     spec.placement = Some(from.placement.clone());

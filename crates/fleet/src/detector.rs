@@ -28,6 +28,8 @@ pub async fn detect(core: Arc<Core>, key: TemplateKey) -> Again {
         core.look_at(key.binding());
         return Ok(None);
     };
+    // Before the template is read: who changes it afterwards is not to be missed.
+    let (touched, new) = (core.templates.take_touch(&key), core.templates.take_new(&key));
     let Some(item) = watched.cache().get(&key.namespace, &key.name) else {
         core.templates.forget(&key);
         return gone(&core, &watched, &key).await;
@@ -36,10 +38,11 @@ pub async fn detect(core: Arc<Core>, key: TemplateKey) -> Again {
         core.look_at(key.binding());
         return Ok(None);
     }
-    let touched = core.templates.take_touch(&key);
     let tree = item.tree();
     let claimed = claim::read(&tree);
     let policy = core.policies.choose(&key.gvk, &item.object.head, claimed.as_ref(), core.options.preemption);
+    let lazy = policy.as_ref().is_some_and(|policy| policy.is_lazy());
+    let touched = touched || (new && lazy && is_behind(&core, &key, &tree));
     let result = match policy {
         Some(policy) => bind(&core, &watched, &key, tree, &policy, touched).await,
         None => release(&core, &watched, &key, &tree, claimed.as_ref()).await,
@@ -52,6 +55,11 @@ pub async fn detect(core: Arc<Core>, key: TemplateKey) -> Again {
         core.look_at(key.binding());
     }
     result
+}
+
+/// Whether a template changed while no hub looked: its binding was made from another state.
+fn is_behind(core: &Core, key: &TemplateKey, tree: &Value) -> bool {
+    core.binding(&key.binding()).is_some_and(|binding| binding.is_of(tree) && binding.is_behind(tree))
 }
 
 /// The template is gone: so is its binding, once the instance itself confirms it.
@@ -117,11 +125,18 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, tree: Value, po
     let fresh = claim::read(&tree).is_none() && policy.precedes(&seen);
     // One that was made anew, perhaps from what was read of the former one with its claim, is new as well: until it has
     // a binding of its own it has no claim, so that it still looks new if the hub ends meanwhile.
-    let former = core.binding(&key.binding()).is_some_and(|binding| !binding.is_of(&tree));
+    let bound = core.binding(&key.binding());
+    let former = bound.as_ref().is_some_and(|binding| !binding.is_of(&tree));
     let wanted = (!former).then(|| policy.claim());
     let claim = Claiming { core, watched, key, patch: claim::patch(&tree, wanted.as_ref()) };
     if !touched && !fresh && !former {
         claim.write().await?;
+        if let Some(bound) = bound.filter(|binding| binding.annotation(binding::ACTIVATED_BY).is_none()) {
+            // It was made when the policy was not lazy, and stays as it is until the template changes.
+            let mut noted = bound.clone();
+            noted.note_activation(&tree);
+            core.write_binding(Some(&bound), &noted, core.epoch()).await?;
+        }
         // Works still follow the template and its overrides, and clusters may have changed.
         core.look_at(key.binding());
         return Ok(None);

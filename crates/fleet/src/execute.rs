@@ -143,12 +143,18 @@ impl Executor {
         }
         let observed = match observed {
             Some(item) => item.tree(),
-            None => match self.create(task, &info, namespace).await {
-                Err(status) if status.code == 409 && status.reason == atoll_meta::Reason::AlreadyExists => {
-                    self.read(task, &info, namespace).await?
+            None => {
+                if task.member.written(&task.name).is_some() {
+                    // It was there; perhaps it went because the work did.
+                    self.ensure_present(task).await?;
                 }
-                made => return made,
-            },
+                match self.create(task, &info, namespace).await {
+                    Err(status) if status.code == 409 && status.reason == atoll_meta::Reason::AlreadyExists => {
+                        self.read(task, &info, namespace).await?
+                    }
+                    made => return made,
+                }
+            }
         };
         match self.adopt(task, &info, observed).await {
             // What is followed may be late; a refusal should not wait until it has caught up.

@@ -8,6 +8,7 @@ use atoll_runtime::{Cache, Change, Informer, Item, Selection};
 use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 
 use crate::core::Core;
 use crate::discovery::KindInfo;
@@ -41,6 +42,8 @@ pub struct Templates {
     watched: Mutex<HashMap<Gvk, Arc<Watched>>>,
     /// Templates that someone changed since we last looked at them.
     touched: Mutex<HashSet<TemplateKey>>,
+    /// Templates that nobody has looked at since they came into view.
+    new: Mutex<HashSet<TemplateKey>>,
     /// The revisions at which changes activated lazy policies.
     activated: Mutex<HashMap<TemplateKey, u64>>,
 }
@@ -86,6 +89,27 @@ fn touch_parts(old: &[u8], new: &[u8]) -> Result<Touch, serde_json::Error> {
     })
 }
 
+/// What others want of a template, in short: the same as long as nothing of theirs changes.
+pub fn mark(template: &Value) -> String {
+    let mut wanted = template.clone();
+    if let Some(parts) = wanted.as_object_mut() {
+        parts.remove("status");
+    }
+    if let Some(meta) = wanted.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.retain(|part, _| !matches!(part.as_str(), "resourceVersion" | "managedFields" | "generation"));
+        for words in ["labels", "annotations"] {
+            if let Some(Value::Object(mut words_of_others)) = meta.remove(words) {
+                words_of_others.retain(|key, _| !key.contains(".karmada.io"));
+                if !words_of_others.is_empty() {
+                    meta.insert(words.to_owned(), words_of_others.into());
+                }
+            }
+        }
+    }
+    let digest = Sha256::digest(wanted.to_string());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The parts of a part; none if it is not an object.
 fn inner<'a>(parts: &Parts<'a>, part: &str) -> Result<Parts<'a>, serde_json::Error> {
     let text = parts.get(part).map(|raw| raw.get()).filter(|text| text.starts_with('{'));
@@ -127,6 +151,11 @@ impl Templates {
         self.touched.lock().insert(key.clone());
     }
 
+    /// Whether nobody has looked at a template since it came into view; tells so once.
+    pub fn take_new(&self, key: &TemplateKey) -> bool {
+        self.new.lock().remove(key)
+    }
+
     /// Notes that a change of a template activated a lazy policy.
     pub fn note_activation(&self, key: &TemplateKey, revision: &str) {
         self.activated.lock().insert(key.clone(), revision.parse().unwrap_or_default());
@@ -144,6 +173,7 @@ impl Templates {
     /// Forgets a template that is gone.
     pub fn forget(&self, key: &TemplateKey) {
         self.touched.lock().remove(key);
+        self.new.lock().remove(key);
         self.activated.lock().remove(key);
     }
 
@@ -188,7 +218,8 @@ fn sink(core: Weak<Core>, gvk: Arc<Gvk>) -> impl Fn(Change) + Send + Sync {
                 Touch::Ours => {}
                 Touch::Theirs => core.templates.put_touch(&key),
             },
-            Change::Added(_) | Change::Deleted(_) => {}
+            Change::Added(_) => drop(core.templates.new.lock().insert(key.clone())),
+            Change::Deleted(_) => {}
         }
         core.dependents_changed(&key);
         core.queues.templates.add(key);
@@ -226,6 +257,7 @@ mod tests {
             let [before, after] = [&old, &new].map(|tree| serde_json::to_vec_pretty(tree).unwrap());
             assert_eq!(touch(&before, &after), expected, "{new}");
             assert_eq!(touch(old.to_string().as_bytes(), &after), expected, "{new}");
+            assert_eq!(mark(&old) == mark(&new), expected != Touch::Theirs, "{new}");
         }
     }
 }

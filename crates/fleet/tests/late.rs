@@ -14,8 +14,8 @@ use http::{Method, Request, Response};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use support::{
-    NS, World, bindings, clusters, core, definitions, gear, gear_definition, gears, map_policy, marked_map, policies,
-    policy, works,
+    NS, World, bindings, clusters, core, definitions, gear, gear_definition, gears, map_policy, marked_map, only,
+    policies, policy, works,
 };
 
 const WORK_ID: &str = "work.karmada.io/permanent-id";
@@ -177,6 +177,59 @@ async fn a_template_that_is_made_anew_with_its_claim_is_activated_also_when_the_
     killed_at(&mut world, makes_binding, async |_| {}).await;
     world.run(|_| {}).await;
     world.in_member("m1", &core("configmaps"), "settings", |copy| copy["data"]["value"] == "new").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_came_while_no_hub_looked_activates_a_lazy_policy_and_a_restart_alone_does_not() {
+    let mut world = World::start(2).await;
+    let maps = core("configmaps");
+    let policy = |activation: Value, cluster: &str| {
+        let mut spec = only(&[cluster]);
+        spec["activationPreference"] = activation;
+        map_policy("p", "s", spec)
+    };
+    let now = async |world: &World, policy: &Value| {
+        let spec = &policy["spec"];
+        let spec =
+            json!({"spec": {"placement": spec["placement"], "activationPreference": spec["activationPreference"]}});
+        world.instance.patch(&policies(), NS, "p", "", Patch::Merge, &spec).await.unwrap();
+    };
+    world.instance.create(&policies(), NS, &policy("Lazy".into(), "m1")).await.unwrap();
+    for name in ["edited", "labelled", "untouched"] {
+        world.instance.create(&maps, NS, &marked_map(name, "s", "1")).await.unwrap();
+        world.in_member("m1", &maps, name, |_| true).await;
+    }
+    rest(&world).await;
+    world.crash();
+    now(&world, &policy("Lazy".into(), "m2")).await;
+    for (name, change) in
+        [("edited", json!({"data": {"value": "2"}})), ("labelled", json!({"metadata": {"labels": {"more": "x"}}}))]
+    {
+        world.instance.patch(&maps, NS, name, "", Patch::Merge, &change).await.unwrap();
+    }
+    world.run(|_| {}).await;
+    for name in ["edited", "labelled"] {
+        world.in_member("m2", &maps, name, |_| true).await;
+        world.not_in_member("m1", &maps, name).await;
+    }
+    rest(&world).await;
+    assert_eq!(world.targets("untouched-configmap").await, ["m1"], "nobody changed it");
+    // A policy that was not lazy when it was last applied.
+    now(&world, &policy(Value::Null, "m1")).await;
+    world.in_member("m1", &maps, "edited", |_| true).await;
+    rest(&world).await;
+    now(&world, &policy("Lazy".into(), "m2")).await;
+    let noted = async || {
+        let binding = world.instance.get(&bindings(), NS, "edited-configmap").await.unwrap();
+        binding["metadata"]["annotations"]["atoll.io/activated-by"].is_string()
+    };
+    world.eventually("the policy is known to be lazy", noted).await;
+    world.crash();
+    world.instance.patch(&maps, NS, "edited", "", Patch::Merge, &json!({"data": {"value": "3"}})).await.unwrap();
+    world.run(|_| {}).await;
+    world.in_member("m2", &maps, "edited", |copy| copy["data"]["value"] == "3").await;
+    rest(&world).await;
+    assert_eq!(world.targets("labelled-configmap").await, ["m1"], "nobody changed it");
 }
 
 async fn one_map() -> World {
