@@ -35,8 +35,9 @@ pub fn binding(kind: &str, name: &str) -> String {
 
 /// Name of the work of a template; the namespace is empty for cluster-scoped ones.
 pub fn work(kind: &str, name: &str, namespace: &str) -> String {
+    let name = name.replace(':', ".");
     let identity = if namespace.is_empty() { format!("{name}-{kind}") } else { format!("{namespace}-{name}-{kind}") };
-    format!("{}-{}", name.replace(':', "."), safe_hash(&identity.to_lowercase())).to_lowercase()
+    format!("{name}-{}", safe_hash(&identity.to_lowercase())).to_lowercase()
 }
 
 /// Label of a binding that goes along with another, which is named.
@@ -47,7 +48,7 @@ pub fn depended_by_label(namespace: &str, name: &str) -> String {
 
 /// Name of the policy that a command makes for one object.
 pub fn generated_policy(name: &str, namespace: &str, gvk: &str) -> String {
-    format!("{name}-{}", safe_hash(&format!("{namespace}{gvk}"))).to_lowercase()
+    format!("{}-{}", name.replace(':', "."), safe_hash(&format!("{namespace}{gvk}"))).to_lowercase()
 }
 
 /// ServiceAccount in a member through which the hub works.
@@ -108,7 +109,8 @@ mod tests {
     #[test]
     fn colons_never_reach_a_name() {
         assert_eq!(binding("ClusterRole", "system:node"), "system.node-clusterrole");
-        assert!(work("ClusterRole", "system:node", "").starts_with("system.node-"));
+        assert_eq!(work("ClusterRole", "system:node", ""), work("ClusterRole", "system.node", ""));
+        assert_eq!(generated_policy("a:B", "", ""), "a.b-65bb57b6b5");
     }
 
     #[test]

@@ -113,11 +113,13 @@ fn label_miss<'s>(selector: &'s LabelSelector, labels: &BTreeMap<String, String>
     for requirement in selector.match_expressions.iter().flatten() {
         let label = labels.get(&requirement.key);
         let among = |label: &String| requirement.values.as_ref().is_some_and(|values| values.contains(label));
-        let holds = match requirement.operator.as_str() {
-            "In" => label.is_some_and(among),
-            "NotIn" => !label.is_some_and(among),
-            "Exists" => label.is_some(),
-            "DoesNotExist" => label.is_none(),
+        // A requirement that says nothing valid is met by none.
+        let has_values = requirement.values.as_ref().is_some_and(|values| !values.is_empty());
+        let holds = match (requirement.operator.as_str(), has_values) {
+            ("In", true) => label.is_some_and(among),
+            ("NotIn", true) => !label.is_some_and(among),
+            ("Exists", false) => label.is_some(),
+            ("DoesNotExist", false) => label.is_none(),
             _ => false,
         };
         if !holds {
@@ -127,7 +129,7 @@ fn label_miss<'s>(selector: &'s LabelSelector, labels: &BTreeMap<String, String>
     None
 }
 
-/// A cluster in several zones is in a set of zones only with all of them.
+/// A cluster in several zones is in a set of zones already with one of them.
 fn field_matches(requirement: &FieldSelectorRequirement, cluster: &Cluster) -> bool {
     let one = |field: &str| {
         if field.is_empty() { Vec::new() } else { vec![field.to_owned()] }
@@ -139,9 +141,11 @@ fn field_matches(requirement: &FieldSelectorRequirement, cluster: &Cluster) -> b
         _ => return false,
     };
     let among = |value: &String| requirement.values.contains(value);
+    // As with labels, a requirement that names nothing is met by none; only zones may be in none of no zones.
+    let names_nothing = requirement.values.is_empty() && requirement.key != "zone";
     match requirement.operator.as_str() {
-        "In" => !values.is_empty() && values.iter().all(among),
-        "NotIn" => !values.iter().any(among),
+        "In" => values.iter().any(among),
+        "NotIn" => !names_nothing && !values.iter().any(among),
         "Exists" => !values.is_empty(),
         "DoesNotExist" => values.is_empty(),
         _ => false,

@@ -46,90 +46,96 @@ fn by_static_weight(request: &Request<'_>, chosen: &[&Candidate<'_>]) -> Vec<Sha
     shares.into_iter().zip(weights).map(|(replicas, weight)| Share { replicas, weight }).collect()
 }
 
-/// What is to be divided now, in proportion to what, and what stays as it is.
-struct Task {
-    replicas: i64,
-    weights: Vec<i64>,
-    kept: Vec<i64>,
-}
-
-impl Task {
-    fn of(request: &Request<'_>, chosen: &[&Candidate<'_>]) -> Option<Self> {
-        let replicas = i64::from(request.replicas);
-        let assigned: Vec<i64> = chosen.iter().map(|candidate| candidate.assigned).collect();
-        let nothing = vec![0; chosen.len()];
-        let sum: i64 = assigned.iter().sum();
-        if request.mode == Mode::Fresh {
-            let weights = chosen.iter().map(|candidate| candidate.available()).collect();
-            Some(Task { replicas, weights, kept: nothing })
-        } else if sum > replicas {
-            Some(Task { replicas, weights: assigned, kept: nothing })
-        } else if sum < replicas {
-            let weights = chosen.iter().map(|candidate| candidate.room).collect();
-            Some(Task { replicas: replicas - sum, weights, kept: assigned })
-        } else {
-            None
-        }
-    }
-}
-
 fn by_room(request: &Request<'_>, chosen: &[&Candidate<'_>]) -> Result<Vec<Share>, DecisionError> {
-    let Some(task) = Task::of(request, chosen) else {
-        let as_before = chosen.iter().map(|it| Share { replicas: it.assigned, weight: it.available() });
-        return Ok(as_before.collect());
-    };
-    let available: i64 = task.weights.iter().sum();
-    if available < task.replicas {
-        return Err(DecisionError::TooLittleRoom { clusters: chosen.len(), available, needed: task.replicas });
-    }
     let mut shares: Vec<Share> =
-        task.weights.iter().zip(&task.kept).map(|(weight, kept)| Share { replicas: *kept, weight: *weight }).collect();
-    let mut rest = task.replicas;
+        chosen.iter().map(|candidate| Share { replicas: 0, weight: candidate.available() }).collect();
+    let needed = i64::from(request.replicas);
+    let mut rest = needed;
     let last = chosen.iter().map(|candidate| candidate.tier).max().unwrap_or(0);
-    // Each tier is filled before the next is touched; what goes is thus taken from the last one first.
+    // Each tier is filled before the next is touched: what goes is taken from the last one first, and what has room
+    // again further ahead moves there.
     for tier in 0..=last {
         let members: Vec<usize> = (0..chosen.len()).filter(|at| chosen[*at].tier == tier).collect();
-        let room: i64 = members.iter().map(|at| task.weights[*at]).sum();
+        let room: i64 = members.iter().map(|at| chosen[*at].available()).sum();
         let part = rest.min(room);
         if part > 0 {
-            divide_tier(request, chosen, &task, members, part, &mut shares);
+            Task::of(request, chosen, members, part).run(request, chosen, &mut shares);
             rest -= part;
         }
+    }
+    if rest > 0 {
+        return Err(DecisionError::TooLittleRoom { clusters: chosen.len(), available: needed - rest, needed });
     }
     Ok(shares)
 }
 
-fn divide_tier(
-    request: &Request<'_>,
-    chosen: &[&Candidate<'_>],
-    task: &Task,
-    mut members: Vec<usize>,
-    replicas: i64,
-    shares: &mut [Share],
-) {
-    if request.strategy() == Strategy::Aggregated {
-        aggregate(task, &mut members, replicas);
-    }
-    let parties = members.iter().map(|at| {
-        let weight = task.weights[*at];
-        Party { name: &chosen[*at].cluster.name, votes: weight, most: weight }
-    });
-    let parties: Vec<Party<'_>> = parties.collect();
-    for (at, share) in members.iter().zip(divide(replicas, &parties, request.uid)) {
-        shares[*at].replicas += share;
-    }
+/// One who may take replicas: its place among the chosen, what it has room for, and what it keeps.
+struct Member {
+    at: usize,
+    weight: i64,
+    kept: i64,
 }
 
-/// Keeps the fewest clusters with room enough: those that have replicas already, then the roomiest.
-fn aggregate(task: &Task, members: &mut Vec<usize>, replicas: i64) {
-    members.sort_by_key(|at| (task.kept[*at] == 0, -task.weights[*at]));
-    let (mut room, mut count) = (0, 0);
-    for at in members.iter() {
-        room += task.weights[*at];
-        count += 1;
-        if room >= replicas {
-            break;
+/// What is to be divided now among clusters of one tier, in proportion to what, and what stays as it is.
+struct Task {
+    replicas: i64,
+    members: Vec<Member>,
+}
+
+impl Task {
+    fn of(request: &Request<'_>, chosen: &[&Candidate<'_>], members: Vec<usize>, replicas: i64) -> Self {
+        let assigned: i64 = members.iter().map(|at| chosen[*at].assigned).sum();
+        let members = |with: fn(&Candidate<'_>) -> (i64, i64)| {
+            let member = |at: usize| {
+                let (weight, kept) = with(chosen[at]);
+                Member { at, weight, kept }
+            };
+            members.into_iter().map(member).collect()
+        };
+        if request.mode == Mode::Fresh {
+            Task { replicas, members: members(|it| (it.available(), 0)) }
+        } else if assigned > replicas {
+            let mut members: Vec<Member> = members(|it| (it.assigned, 0));
+            // What goes is not taken by rank: the roomiest of equals is no better than others.
+            members.sort_by(|a, b| chosen[a.at].cluster.name.cmp(&chosen[b.at].cluster.name));
+            Task { replicas, members }
+        } else {
+            Task { replicas: replicas - assigned, members: members(|it| (it.room, it.assigned)) }
         }
     }
-    members.truncate(count);
+
+    fn run(mut self, request: &Request<'_>, chosen: &[&Candidate<'_>], shares: &mut [Share]) {
+        for member in &self.members {
+            shares[member.at] = Share { replicas: member.kept, weight: member.weight };
+        }
+        if self.replicas == 0 {
+            return;
+        }
+        if request.strategy() == Strategy::Aggregated {
+            self.aggregate();
+        }
+        let parties = self.members.iter().map(|member| Party {
+            name: &chosen[member.at].cluster.name,
+            votes: member.weight,
+            most: member.weight,
+        });
+        let parties: Vec<Party<'_>> = parties.collect();
+        for (member, share) in self.members.iter().zip(divide(self.replicas, &parties, request.uid)) {
+            shares[member.at].replicas += share;
+        }
+    }
+
+    /// Keeps the fewest clusters with room enough: those that have replicas already, then the roomiest.
+    fn aggregate(&mut self) {
+        self.members.sort_by_key(|member| (member.kept == 0, -member.weight));
+        let (mut room, mut count) = (0, 0);
+        for member in &self.members {
+            room += member.weight;
+            count += 1;
+            if room >= self.replicas {
+                break;
+            }
+        }
+        self.members.truncate(count);
+    }
 }

@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use atoll_api::cluster::{AllocatableModeling, Cluster, ResourceModel, ResourceSummary};
+use atoll_api::cluster::{Cluster, ResourceSummary};
 use atoll_api::work::{ComponentReplicaRequirements, ReplicaRequirements};
 use atoll_meta::quantity::Quantity;
 
+use crate::grades::Grades;
+
 const CPU: &str = "cpu";
 const PODS: &str = "pods";
-/// How many pods a node takes at most, when all that is known of it is its grade.
-const PODS_PER_NODE: i64 = 110;
-
 /// Amounts by resource: thousandths of a core for CPU, whole units for the rest. Sorted by name.
-type Amounts = Vec<(Box<str>, i64)>;
+pub(crate) type Amounts = Vec<(Box<str>, i64)>;
 
 /// What one replica asks for.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -45,20 +44,14 @@ impl From<&ComponentReplicaRequirements> for Requirements {
     }
 }
 
-/// A grade of nodes: how many there are and what each has at least.
-#[derive(Clone, Debug, Eq, PartialEq)]
-struct Grade {
-    count: i64,
-    least: Amounts,
-}
-
 /// What a cluster has room for.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Capacity {
     /// Pods it can still take; 0 when it reports nothing.
     pods: i64,
     left: Amounts,
-    grades: Vec<Grade>,
+    /// What is known of its nodes; says more than the sums.
+    grades: Option<Grades>,
 }
 
 impl Capacity {
@@ -69,7 +62,7 @@ impl Capacity {
         });
         let mut left: Amounts = left.collect();
         left.sort();
-        Capacity { pods, left, grades: Vec::new() }
+        Capacity { pods, left, grades: None }
     }
 
     /// What a cluster reports; without a report there is no room.
@@ -82,7 +75,7 @@ impl Capacity {
             left.push((resource.as_str().into(), amount(resource, remaining(summary, resource))));
         }
         let pods = left.iter().find(|(resource, _)| &**resource == PODS).map_or(0, |(_, pods)| *pods);
-        let grades = grades(&cluster.spec.resource_models, &summary.allocatable_modelings);
+        let grades = Grades::of(&cluster.spec.resource_models, &summary.allocatable_modelings);
         Capacity { pods, left, grades }
     }
 
@@ -91,20 +84,29 @@ impl Capacity {
         if self.pods <= 0 {
             return 0;
         }
-        let Some(requirements) = requirements.filter(|requirements| !requirements.requests.is_empty()) else {
+        let Some(requirements) = requirements else {
             return self.pods;
         };
-        self.by_grades(requirements).unwrap_or_else(|| self.by_summary(requirements)).min(self.pods)
+        let room = match &self.grades {
+            Some(grades) => grades.replicas(&requirements.requests),
+            None => self.by_summary(requirements),
+        };
+        room.min(self.pods)
     }
 
     /// How many sets of several components there is room for, each given with its replicas.
     pub fn sets<'a>(&self, components: impl IntoIterator<Item = (i64, Option<&'a Requirements>)>) -> i64 {
+        let none = Amounts::new();
+        let list: Vec<(i64, &Amounts)> = components
+            .into_iter()
+            .map(|(replicas, requirements)| (replicas.max(0), requirements.map_or(&none, |it| &it.requests)))
+            .collect();
         let (mut pods, mut total) = (0_i64, BTreeMap::<&str, i64>::new());
-        for (replicas, requirements) in components {
-            pods = pods.saturating_add(replicas);
-            for (resource, request) in requirements.into_iter().flat_map(|requirements| &requirements.requests) {
+        for (replicas, requests) in &list {
+            pods = pods.saturating_add(*replicas);
+            for (resource, request) in *requests {
                 let sum = total.entry(resource).or_default();
-                *sum = sum.saturating_add(request.saturating_mul(replicas));
+                *sum = sum.saturating_add(request.saturating_mul(*replicas));
             }
         }
         if pods <= 0 {
@@ -112,7 +114,8 @@ impl Capacity {
         }
         let by_resource = total.into_iter().filter(|(_, request)| *request > 0);
         let least = by_resource.map(|(resource, request)| self.left_of(resource) / request).min();
-        least.unwrap_or(i64::MAX).min(self.pods / pods).max(0)
+        let most = least.unwrap_or(i64::MAX).min(self.pods / pods).max(0);
+        self.grades.as_ref().map_or(most, |grades| grades.sets(&list, most))
     }
 
     fn left_of(&self, resource: &str) -> i64 {
@@ -123,30 +126,16 @@ impl Capacity {
         let fits = requirements.requests.iter().map(|(resource, request)| self.left_of(resource).max(0) / request);
         fits.min().unwrap_or(i64::MAX)
     }
-
-    /// `None` when there are no grades, or when they say nothing of a resource that is asked for.
-    fn by_grades(&self, requirements: &Requirements) -> Option<i64> {
-        if self.grades.is_empty() {
-            return None;
-        }
-        let mut total = 0_i64;
-        for grade in &self.grades {
-            let mut node = PODS_PER_NODE;
-            for (resource, request) in &requirements.requests {
-                node = node.min(find(&grade.least, resource)? / request);
-            }
-            total = total.saturating_add(grade.count.saturating_mul(node.max(0)));
-        }
-        Some(total)
-    }
 }
 
-fn find(amounts: &Amounts, resource: &str) -> Option<i64> {
+/// The amount of a resource, if it is named.
+pub(crate) fn find(amounts: &Amounts, resource: &str) -> Option<i64> {
     let at = amounts.binary_search_by(|(name, _)| (**name).cmp(resource)).ok()?;
     amounts.get(at).map(|(_, amount)| *amount)
 }
 
-fn amount(resource: &str, quantity: Quantity) -> i64 {
+/// A quantity as an amount.
+pub(crate) fn amount(resource: &str, quantity: Quantity) -> i64 {
     if resource == CPU { quantity.milli_value() } else { quantity.value() }
 }
 
@@ -155,20 +144,4 @@ fn remaining(summary: &ResourceSummary, resource: &str) -> Quantity {
         amounts.get(resource).and_then(|quantity| Quantity::parse(&quantity.0).ok()).unwrap_or(Quantity::ZERO)
     };
     read(&summary.allocatable) - read(&summary.allocated) - read(&summary.allocating)
-}
-
-fn grades(models: &[ResourceModel], counts: &[AllocatableModeling]) -> Vec<Grade> {
-    if counts.is_empty() {
-        return Vec::new();
-    }
-    let grade = |model: &ResourceModel| {
-        let count = counts.iter().find(|count| count.grade == model.grade).map_or(0, |count| count.count);
-        let least = model.ranges.iter().filter_map(|range| {
-            Some((range.name.as_str().into(), amount(&range.name, Quantity::parse(&range.min.0).ok()?)))
-        });
-        let mut least: Amounts = least.collect();
-        least.sort();
-        Grade { count, least }
-    };
-    models.iter().map(grade).collect()
 }

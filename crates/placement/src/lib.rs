@@ -11,6 +11,7 @@ mod cluster;
 mod decide;
 mod decision;
 mod filter;
+mod grades;
 mod request;
 mod rule;
 mod spread;

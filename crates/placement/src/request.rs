@@ -142,6 +142,13 @@ impl<'a> Request<'a> {
         decision.clusters.iter().map(target).collect()
     }
 
+    /// Whether spread constraints have no say: static weights name the clusters themselves.
+    pub(crate) fn ignores_spread(&self) -> bool {
+        let strategy = self.placement.replica_scheduling.as_ref();
+        let preference = strategy.and_then(|strategy| strategy.weight_preference.as_ref());
+        self.strategy() == Strategy::Static && preference.is_none_or(|it| !it.static_weight_list.is_empty())
+    }
+
     pub(crate) fn strategy(&self) -> Strategy {
         let Some(strategy) = &self.placement.replica_scheduling else {
             return Strategy::Duplicated;

@@ -148,8 +148,7 @@ pub(crate) fn select(
     spread: &Spread<'_>,
     request: &Request<'_>,
 ) -> Result<Selection, DecisionError> {
-    // Static weights name the clusters themselves, so spreading has no say there.
-    if spread.is_open() || request.strategy() == Strategy::Static {
+    if spread.is_open() || request.ignores_spread() {
         return Ok(Selection { taken: (0..candidates.len()).collect(), refused: Vec::new() });
     }
     match spread.groups.as_slice() {
@@ -165,9 +164,9 @@ pub(crate) fn select(
 /// How many replicas the chosen clusters must have room for; `None` when room does not matter.
 fn needed(request: &Request<'_>) -> Option<i64> {
     match request.strategy() {
+        Strategy::Duplicated => None,
         _ if request.is_set() => Some(1),
-        Strategy::Duplicated | Strategy::Static => None,
-        Strategy::Dynamic | Strategy::Aggregated => Some(i64::from(request.replicas)),
+        Strategy::Static | Strategy::Dynamic | Strategy::Aggregated => Some(i64::from(request.replicas)),
     }
 }
 
@@ -248,7 +247,7 @@ fn by_group(
     let weigh = |(name, members): (&&'_ str, &Vec<usize>)| groups::Group {
         name: (*name).to_owned(),
         value: members.len() as i64,
-        weight: score(candidates, members, request, constraint.least),
+        weight: score(candidates, members, request, (constraint.least, spread.least)),
     };
     let found: Vec<groups::Group> = members.iter().map(weigh).collect();
     let most = constraint.most.min(spread.most);
@@ -283,20 +282,25 @@ fn with_groups(candidates: &[Candidate<'_>], taken: Vec<usize>, constraint: &Con
 }
 
 /// What a group is worth: first how much of the demand it can meet, then the scores of its clusters.
-fn score(candidates: &[Candidate<'_>], members: &[usize], request: &Request<'_>, least: usize) -> i64 {
+///
+/// `least` is how many groups and how many clusters there must be; each group is to meet its part of the demand with
+/// the best of its clusters.
+fn score(candidates: &[Candidate<'_>], members: &[usize], request: &Request<'_>, least: (usize, usize)) -> i64 {
     let replicas = i64::from(request.replicas);
+    let members = members.iter().map(|at| &candidates[*at]);
     if request.strategy() == Strategy::Duplicated {
-        let able = members.iter().map(|at| &candidates[*at]).filter(|candidate| candidate.available() >= replicas);
+        let able = members.filter(|candidate| candidate.available() >= replicas);
         let (count, sum) = able.fold((0, 0), |(count, sum), candidate| (count + 1, sum + candidate.score));
         return if count == 0 { 0 } else { count * UNIT + sum / count };
     }
-    let target = replicas / (least as i64).max(1) + 1;
+    let (groups, clusters) = (least.0.max(1) as i64, least.0.max(least.1).max(1) as i64);
+    let target = (replicas + groups - 1) / groups;
     let (mut room, mut sum, mut count) = (0, 0, 0);
-    for candidate in members.iter().map(|at| &candidates[*at]) {
+    for candidate in members {
         room += candidate.available();
         sum += candidate.score;
         count += 1;
-        if room >= target {
+        if count >= clusters && room >= target {
             break;
         }
     }

@@ -108,12 +108,16 @@ fn affinity_looks_at_labels_and_fields() {
     for (affinity, expected) in [
         (labels("In", &["gold", "iron"]), ""),
         (labels("NotIn", &["gold"]), "ClusterAffinity: label tier does not match labelSelector"),
+        (labels("NotIn", &[]), "ClusterAffinity: label tier does not match labelSelector"),
+        (labels("Exists", &["gold"]), "ClusterAffinity: label tier does not match labelSelector"),
+        (fields("region", "NotIn", &[]), "ClusterAffinity: region does not match fieldSelector"),
         (labels("Exists", &[]), ""),
         (labels("DoesNotExist", &[]), "ClusterAffinity: label tier does not match labelSelector"),
         (fields("region", "In", &["eu"]), ""),
         (fields("region", "NotIn", &["eu"]), "ClusterAffinity: region does not match fieldSelector"),
         (fields("zone", "In", &["eu-a", "eu-b", "eu-c"]), ""),
-        (fields("zone", "In", &["eu-a"]), "ClusterAffinity: zone does not match fieldSelector"),
+        (fields("zone", "In", &["eu-a"]), ""),
+        (fields("zone", "In", &["eu-c"]), "ClusterAffinity: zone does not match fieldSelector"),
         (fields("provider", "In", &["x"]), "ClusterAffinity: provider does not match fieldSelector"),
         (fields("provider", "NotIn", &["x"]), ""),
     ] {
@@ -195,6 +199,16 @@ fn spread_by_region_takes_the_worthiest_regions_and_the_best_clusters() {
     assert_eq!(why(&decision, "b2"), "SpreadConstraint: ranked 5 of 5, at most 2 taken");
     let duplicated = decide_for(&regions(), &binding(&placement((1, 1), (1, 9), duplicated()), 3, &[]));
     assert_eq!(short(&duplicated), "a1=3 a2=3", "two clusters of a can host all three, one of b");
+}
+
+#[test]
+fn a_region_is_worth_its_part_of_the_demand_and_no_more() {
+    let worlds = [cluster_in("m1", "a", 2), cluster_in("m2", "b", 3), cluster_in("m3", "c", 3)];
+    let bounds = vec![by(SpreadField::Region, 2, 2), by(SpreadField::Cluster, 1, 9)];
+    let placement = Placement { spread_constraints: bounds, ..dynamic() };
+    // Half of four is two: m1 has that, and is known.
+    assert_eq!(short(&decide_for(&worlds, &binding(&placement, 4, &[("m1", 0)]))), "m1=2 m2=2");
+    assert_eq!(short(&decide_for(&worlds, &binding(&placement, 5, &[("m1", 0)]))), "m2=3 m3=2");
 }
 
 #[test]

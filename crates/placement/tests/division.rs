@@ -184,6 +184,29 @@ fn overflow_is_given_up_first() {
 }
 
 #[test]
+fn what_has_room_again_ahead_of_the_overflow_moves_there() {
+    let running = [("m1", 3), ("m2", 2)];
+    for (room, expected) in [([5, 9, 9], "m1=5"), ([1, 9, 9], "m1=4 m2=1"), ([0, 9, 9], "m1=3 m2=2")] {
+        assert_eq!(short(&decide_for(&three(room), &binding(&with_overflow(), 5, &running))), expected, "{room:?}");
+    }
+}
+
+#[test]
+fn among_equals_replicas_go_by_name_not_by_room() {
+    let running = [("m1", 4), ("m2", 4)];
+    assert_eq!(short(&decide_for(&three([0, 9, 0]), &binding(&aggregated(), 3, &running))), "m1=3");
+}
+
+#[test]
+fn weights_that_name_no_cluster_leave_the_spread_its_say() {
+    let few = vec![by(atoll_api::policy::SpreadField::Cluster, 1, 2)];
+    for (preference, expected) in [(Some(Default::default()), "m1=2 m2=2"), (None, "m1=2 m2=1 m3=1")] {
+        let placement = Placement { spread_constraints: few.clone(), ..weighted(preference) };
+        assert_eq!(short(&decide_for(&three([9, 9, 9]), &binding(&placement, 4, &[]))), expected);
+    }
+}
+
+#[test]
 fn what_is_no_workload_does_not_overflow() {
     let decision = decide_for(&three([5, 3, 10]), &binding(&with_overflow(), 0, &[]));
     assert_eq!(short(&decision), "m1=0");
@@ -205,7 +228,7 @@ fn whole_sets_of_components_need_one_cluster_with_room_for_all() {
         ..cluster(name, pods)
     };
     let clusters = [sized("m1", 10, "3"), sized("m2", 10, "5"), sized("m3", 2, "99")];
-    let one = Placement { spread_constraints: vec![by(atoll_api::policy::SpreadField::Cluster, 1, 1)], ..duplicated() };
+    let one = Placement { spread_constraints: vec![by(atoll_api::policy::SpreadField::Cluster, 1, 1)], ..aggregated() };
     let mut spec = binding(&one, 0, &[]);
     spec.components = vec![Default::default()];
     let component = |name: &str, replicas, cpu| Component {
@@ -222,4 +245,7 @@ fn whole_sets_of_components_need_one_cluster_with_room_for_all() {
     assert_eq!(targets[0].components.len(), 2);
     let none = Snapshot::new([sized("m1", 10, "3")]);
     assert_eq!(short(&decide(&none, &request)), "1 clusters have room for 0 replicas, 1 needed");
+    // A copy does not ask for room, nor does one in parts.
+    let copied = Placement { replica_scheduling: None, ..one.clone() };
+    assert_eq!(short(&decide(&none, &Request { placement: &copied, ..request })), "m1=0");
 }

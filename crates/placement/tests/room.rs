@@ -58,7 +58,7 @@ fn grades_of_nodes_say_more_than_the_sum() {
     let grade = |grade: i64, cpu: &str, memory: &str| json!({"grade": grade, "ranges": [range("cpu", cpu), range("memory", memory)]});
     let models = json!({"resourceModels": [grade(0, "0", "0"), grade(1, "1", "4Gi"), grade(2, "2", "16Gi")]});
     let summary = json!({
-        "allocatable": {"cpu": "100", "memory": "100Gi", "pods": "300"},
+        "allocatable": {"cpu": "100", "memory": "100Gi", "pods": "300", "nvidia.com/gpu": "2"},
         "allocatableModelings": [{"grade": 0, "count": 5}, {"grade": 1, "count": 3}, {"grade": 2, "count": 2}],
     });
     let capacity = Capacity::of(&reported(models, summary));
@@ -69,8 +69,46 @@ fn grades_of_nodes_say_more_than_the_sum() {
         (&[("cpu", "3")], 0),
         (&[("cpu", "1m")], 300),
         (&[("example.com/none", "1")], 0),
+        // The sum has them, but no grade does.
+        (&[("nvidia.com/gpu", "1")], 0),
+        (&[], 300),
     ] {
         assert_eq!(capacity.replicas(Some(&Requirements::new(requests.iter().copied()))), expected, "{requests:?}");
+    }
+}
+
+#[test]
+fn a_node_of_a_grade_takes_a_limited_number_of_pods() {
+    let models = json!({"resourceModels": [{"grade": 0, "ranges": [{"name": "cpu", "min": "4", "max": "8"}]}]});
+    let summary = json!({"allocatable": {"pods": "1000"}, "allocatableModelings": [{"grade": 0, "count": 2}]});
+    let capacity = Capacity::of(&reported(models, summary.clone()));
+    assert_eq!(capacity.replicas(Some(&Requirements::default())), 220);
+    assert_eq!(capacity.replicas(None), 1000, "what needs nothing known is judged by the sum");
+    let uncounted = Capacity::of(&reported(json!({}), summary));
+    assert_eq!(uncounted.replicas(Some(&Requirements::default())), 1000);
+}
+
+#[test]
+fn sets_of_components_go_to_nodes_one_by_one() {
+    let grade = |grade: i64, cpu: &str| json!({"grade": grade, "ranges": [{"name": "cpu", "min": cpu, "max": "99"}]});
+    let models = json!({"resourceModels": [grade(2, "4"), grade(1, "2")]});
+    let summary = json!({
+        "allocatable": {"cpu": "100", "pods": "300"},
+        "allocatableModelings": [{"grade": 1, "count": 2}, {"grade": 2, "count": 1}],
+    });
+    let capacity = Capacity::of(&reported(models, summary));
+    let of = |cpu: &'static str| Requirements::new([("cpu", cpu)]);
+    for (components, expected) in [
+        // Two nodes of 2 cores and one of 4: by the sum of 8 cores there would be one more each time.
+        (vec![(1, of("3"))], 1),
+        (vec![(1, of("1")), (1, of("2"))], 2),
+        (vec![(2, of("2"))], 2),
+        (vec![(3, of("1")), (1, of("500m"))], 2),
+        (vec![(1, of("5"))], 0),
+        (vec![(0, of("5"))], 300),
+    ] {
+        let sets = capacity.sets(components.iter().map(|(replicas, requirements)| (*replicas, Some(requirements))));
+        assert_eq!(sets, expected, "{components:?}");
     }
 }
 

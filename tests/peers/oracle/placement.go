@@ -66,7 +66,7 @@ func place(scheduler core.ScheduleAlgorithm, spec *workv1alpha2.ResourceBindingS
 	status *workv1alpha2.ResourceBindingStatus, options *core.ScheduleAlgorithmOption) (answer placed) {
 	terms := spec.Placement.ClusterAffinities
 	if len(terms) == 0 {
-		terms = []policyv1alpha1.ClusterAffinityTerm{{AffinityName: status.SchedulerObservedAffinityName}}
+		terms = []policyv1alpha1.ClusterAffinityTerm{{}}
 	}
 	var first error
 	for _, term := range terms[observed(terms, status.SchedulerObservedAffinityName):] {

@@ -33,9 +33,9 @@ pub(super) fn choose(groups: &[Group], least: usize, most: usize, target: i64) -
     }
     // Every group has a cluster, so any `least` groups are enough and the worthiest are the answer.
     if target <= least as i64 {
-        let mut order = worthiest(groups);
-        order.truncate(least);
-        return Some(order);
+        let mut chosen = worthiest(groups);
+        chosen.truncate(least);
+        return Some(in_order(groups, chosen));
     }
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by(|a, b| {
@@ -53,6 +53,15 @@ fn worthiest(groups: &[Group]) -> Vec<usize> {
         b.weight.cmp(&a.weight).then(b.value.cmp(&a.value)).then_with(|| a.name.cmp(&b.name))
     });
     order
+}
+
+/// A set in the order in which its groups are used: most weight first, then by name.
+fn in_order(groups: &[Group], mut chosen: Vec<usize>) -> Vec<usize> {
+    chosen.sort_by(|a, b| {
+        let (a, b) = (&groups[*a], &groups[*b]);
+        b.weight.cmp(&a.weight).then_with(|| a.name.cmp(&b.name))
+    });
+    chosen
 }
 
 struct Search<'g> {
@@ -89,12 +98,8 @@ impl Search<'_> {
     }
 
     fn keep(&mut self, value: i64) {
-        let mut groups = self.path.clone();
-        let weight = groups.iter().map(|group| self.groups[*group].weight).sum();
-        groups.sort_by(|a, b| {
-            let (a, b) = (&self.groups[*a], &self.groups[*b]);
-            b.weight.cmp(&a.weight).then_with(|| a.name.cmp(&b.name))
-        });
+        let weight = self.path.iter().map(|group| self.groups[*group].weight).sum();
+        let groups = in_order(self.groups, self.path.clone());
         self.found.push(Path { groups, weight, value });
     }
 }
@@ -132,7 +137,7 @@ fn greedy(groups: &[Group], least: usize, most: usize, target: i64) -> Option<Ve
             rest[place] = std::mem::replace(&mut chosen[last], group);
         }
     }
-    (value(&chosen) >= target).then_some(chosen)
+    (value(&chosen) >= target).then(|| in_order(groups, chosen))
 }
 
 #[cfg(test)]
@@ -154,6 +159,13 @@ mod tests {
         let groups = groups(&[("r1", 1, 10), ("r2", 2, 30), ("r3", 1, 20)]);
         assert_eq!(names(&groups, 2, 3, 2), Some(vec!["r2", "r3"]));
         assert_eq!(names(&groups, 1, 3, 1), Some(vec!["r2"]));
+    }
+
+    #[test]
+    fn groups_of_equal_weight_are_used_by_name_however_large() {
+        let groups = groups(&[("south", 2, 10), ("west", 1, 10), ("east", 1, 10)]);
+        assert_eq!(names(&groups, 3, 3, 3), Some(vec!["east", "south", "west"]));
+        assert_eq!(names(&groups, 2, 2, 2), Some(vec!["east", "south"]));
     }
 
     #[test]

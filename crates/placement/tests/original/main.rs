@@ -1,0 +1,97 @@
+//! Decisions against those of Karmada's own scheduler, for thousands of seeded random worlds; and names against its own.
+//!
+//! The scheduler is asked as a whole (filter, score, select, assign; `tests/peers/oracle`). What it would answer
+//! differently by intent is said in [`meant`]; anything else that differs is a fault of ours.
+#![allow(clippy::unwrap_used)]
+
+mod case;
+mod meant;
+mod names;
+
+use std::collections::BTreeMap;
+
+use atoll_api::cluster::Cluster as Reported;
+use atoll_api::work::{ResourceBindingSpec, ResourceBindingStatus};
+use atoll_placement::{Cluster, Options, Request, Snapshot, decide};
+use atoll_testkit::ask_original;
+use case::Case;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use serde_json::Value;
+
+/// How many worlds are made; each is decided for once.
+const CASES: u64 = 4000;
+
+/// A decision in short: `m1=3 m2=2 by term`, or the reason of the condition `Scheduled`.
+fn short(targets: impl Iterator<Item = (String, i64)>, affinity: &str) -> String {
+    let targets: BTreeMap<String, i64> = targets.collect();
+    let mut texts: Vec<String> = targets.iter().map(|(name, replicas)| format!("{name}={replicas}")).collect();
+    if !affinity.is_empty() {
+        texts.push(format!("by {affinity}"));
+    }
+    texts.join(" ")
+}
+
+fn ours(case: &Case) -> String {
+    let clusters: Vec<Reported> = serde_json::from_value(Value::Array(case.clusters.clone())).unwrap();
+    let spec: ResourceBindingSpec = serde_json::from_value(case.spec.clone()).unwrap();
+    let status: ResourceBindingStatus = serde_json::from_value(case.status.clone()).unwrap();
+    let options = Options { empty_workloads: case.empty_workloads, components: case.components };
+    let request = Request { options, ..Request::of(&spec, Some(&status)) };
+    let decision = decide(&Snapshot::new(clusters.iter().map(Cluster::from)), &request);
+    match &decision.error {
+        Some(error) => format!("{}: {error}", error.reason()),
+        None => {
+            let targets = decision.clusters.iter();
+            let targets = targets.map(|target| (target.name.to_string(), i64::from(target.replicas)));
+            short(targets, &decision.affinity)
+        }
+    }
+}
+
+fn theirs(answer: &Result<Value, String>) -> String {
+    let answer = answer.as_ref().unwrap_or_else(|why| panic!("the original: {why}"));
+    let text = |field: &str| answer[field].as_str().unwrap_or_default().to_owned();
+    if !text("reason").is_empty() {
+        return format!("{}: {}", text("reason"), text("message"));
+    }
+    let targets = answer["clusters"].as_array().into_iter().flatten();
+    let targets = targets
+        .map(|target| (target["name"].as_str().unwrap().to_owned(), target["replicas"].as_i64().unwrap_or_default()));
+    short(targets, &text("affinity"))
+}
+
+/// Compares all cases and shows the smallest that differ.
+fn compare(cases: &[Case]) {
+    let questions: Vec<Value> = cases.iter().map(|case| meant::question(case).as_json()).collect();
+    let Some(answers) = ask_original(&questions) else {
+        return;
+    };
+    let mut differ = Vec::new();
+    let mut placed = 0;
+    for ((case, question), answer) in cases.iter().zip(&questions).zip(&answers) {
+        let (ours, theirs) = (ours(case), theirs(answer));
+        placed += usize::from(!theirs.contains(": "));
+        if !meant::is_same(case, &ours, &theirs) {
+            differ.push(format!("ours:   {ours}\ntheirs: {theirs}\n{question}\n"));
+        }
+    }
+    eprintln!("{} cases, {placed} placed by the original, {} differ", cases.len(), differ.len());
+    differ.sort_by_key(String::len);
+    let smallest = differ.iter().take(3).cloned().collect::<Vec<_>>().join("\n");
+    assert!(differ.is_empty(), "{} of {} differ, the smallest:\n{smallest}", differ.len(), cases.len());
+}
+
+#[test]
+fn decisions_are_those_of_the_original() {
+    let mut random = StdRng::seed_from_u64(1);
+    let cases: Vec<Case> = (0..CASES).map(|_| Case::random(&mut random, 12)).collect();
+    compare(&cases);
+}
+
+#[test]
+fn decisions_over_many_clusters_are_those_of_the_original() {
+    let mut random = StdRng::seed_from_u64(2);
+    let cases: Vec<Case> = (0..CASES / 10).map(|_| Case::random(&mut random, 40)).collect();
+    compare(&cases);
+}
