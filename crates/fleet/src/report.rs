@@ -1,9 +1,10 @@
 //! From the status of works to that of bindings and templates.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atoll_api::work::ResourceBindingStatus;
+use atoll_api::work::{AggregatedStatusItem, ResourceBindingStatus};
 use atoll_meta::Status;
 use atoll_runtime::Patch;
 use serde_json::{Value, json};
@@ -31,11 +32,11 @@ pub async fn report(core: Arc<Core>, key: BindingKey) -> Again {
             .patch(&key.gvr(), key.in_namespace(), &key.name, "status", Patch::Merge, &body)
             .await?;
     }
-    let items: Vec<(String, Value)> = new
-        .aggregated_status
-        .iter()
-        .filter_map(|item| Some((item.cluster_name.clone(), item.status.clone()?)))
-        .collect();
+    // Those that have not reported count too: what is done elsewhere is not done everywhere.
+    let members: BTreeSet<&String> =
+        binding.spec.clusters.iter().map(|target| &target.name).chain(works.keys()).collect();
+    let known = |name: &str| new.aggregated_status.iter().find(|item| item.cluster_name == name);
+    let items: Vec<Reported<'_>> = members.into_iter().map(|name| (name.clone(), known(name))).collect();
     tell_template(&core, &binding, &items).await
 }
 
@@ -47,11 +48,17 @@ fn difference(old: Option<&ResourceBindingStatus>, new: &ResourceBindingStatus) 
     diff::merge_patch(&old.map_or_else(|| json!({}), tree), &tree(new))
 }
 
-async fn tell_template(core: &Core, binding: &Binding, items: &[(String, Value)]) -> Again {
+/// A member and what is known of its copy.
+type Reported<'a> = (String, Option<&'a AggregatedStatusItem>);
+
+async fn tell_template(core: &Core, binding: &Binding, items: &[Reported<'_>]) -> Again {
     let key = TemplateKey::of(&binding.spec.resource);
     let Some(watched) = core.templates.get(&key.gvk).filter(|watched| watched.info.has_status) else { return Ok(None) };
     let Some(item) = watched.cache().get(&key.namespace, &key.name) else { return Ok(None) };
-    if item.object.head.deleting || *item.object.head.uid != *binding.spec.resource.uid || items.is_empty() {
+    if item.object.head.deleting
+        || *item.object.head.uid != *binding.spec.resource.uid
+        || items.iter().all(|(_, item)| item.is_none_or(|item| item.status.is_none()))
+    {
         return Ok(None);
     }
     let old = item.tree();

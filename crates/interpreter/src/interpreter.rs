@@ -114,15 +114,19 @@ impl Interpreter {
 
     /// Sets the template's status from those of the members; whether that changed it.
     pub fn try_aggregate<S: MemberStatus>(&self, template: &mut Value, items: &[(String, S)]) -> Result<bool, Error> {
-        let items: Vec<Item<'_>> = items.iter().map(|(member, status)| (member.as_str(), status.status())).collect();
         match self.script(template, Operation::Aggregate)? {
             Some((pool, script)) => {
-                let made = pool.aggregate(script, template, &items)?;
+                let items = Value::Array(items.iter().map(|(member, status)| status.item(member)).collect());
+                let made = pool.object(script, Operation::Aggregate, &[template, &items], &[template])?;
                 let changed = made != *template;
                 *template = made;
                 Ok(changed)
             }
-            None => Ok(builtin::aggregate(template, &items)),
+            None => {
+                let items: Vec<Item<'_>> =
+                    items.iter().map(|(member, status)| (member.as_str(), status.status())).collect();
+                Ok(builtin::aggregate(template, &items))
+            }
         }
     }
 

@@ -18,6 +18,13 @@ pub struct Requirements {
     pub priority_class: String,
 }
 
+impl Requirements {
+    /// Whether any node will do.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.node_claim.is_none() && self.requests.is_empty()
+    }
+}
+
 impl From<ReplicaRequirements> for Requirements {
     fn from(from: ReplicaRequirements) -> Self {
         Requirements {

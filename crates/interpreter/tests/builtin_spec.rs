@@ -40,7 +40,15 @@ fn each_kind_says_how_many_replicas_it_wants() {
 fn requests(pod: Value) -> Value {
     let deployment = object("apps/v1", "Deployment", json!({"spec": {"replicas": 1, "template": {"spec": pod}}}));
     let (_, needs) = Interpreter::new().replicas(&deployment).unwrap().unwrap();
-    serde_json::to_value(needs.unwrap().requests).unwrap()
+    serde_json::to_value(needs.unwrap_or_default().requests).unwrap()
+}
+
+#[test]
+fn pods_that_ask_for_nothing_have_no_needs() {
+    for spec in [json!({}), json!({"containers": [{"name": "c"}], "priorityClassName": "high"})] {
+        let deployment = object("apps/v1", "Deployment", json!({"spec": {"replicas": 1, "template": {"spec": spec}}}));
+        assert_eq!(Interpreter::new().replicas(&deployment), Ok(Some((1, None))), "{deployment}");
+    }
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn numbers_of_workloads_add_up() {
             "StatefulSet",
             json!({"replicas": 5, "readyReplicas": 5, "updatedReplicas": 5, "availableReplicas": 3, "currentReplicas": 5}),
         ),
-        ("ReplicaSet", json!({"replicas": 5, "readyReplicas": 5, "availableReplicas": 3, "fullyLabeledReplicas": 5})),
+        ("ReplicaSet", json!({"replicas": 5, "readyReplicas": 5, "availableReplicas": 3})),
         (
             "DaemonSet",
             json!({"currentNumberScheduled": 5, "desiredNumberScheduled": 5, "numberReady": 5, "numberAvailable": 5, "updatedNumberScheduled": 5, "numberMisscheduled": 0}),
@@ -58,8 +58,10 @@ fn a_template_is_observed_when_every_member_saw_it() {
     let old_template =
         json!({"replicas": 1, "generation": 9, "observedGeneration": 9, "resourceTemplateGeneration": 3});
     let behind = json!({"replicas": 1, "generation": 9, "observedGeneration": 8, "resourceTemplateGeneration": 4});
+    let ahead = json!({"replicas": 1, "generation": 9, "observedGeneration": 10, "resourceTemplateGeneration": 5});
     let cases = [
         (vec![fresh.clone(), fresh.clone()], 4),
+        (vec![fresh.clone(), ahead], 4),
         (vec![fresh.clone(), old_template], 3),
         (vec![fresh.clone(), behind], 3),
         (vec![fresh, Value::Null], 3),
@@ -197,7 +199,13 @@ fn budgets_and_autoscalers_add_up() {
         json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "status": {"currentMetrics": []}});
     let (status, _) =
         aggregated(scaler, &[json!({"currentReplicas": 1, "desiredReplicas": 2}), json!({"desiredReplicas": 1})]);
-    assert_eq!(status, json!({"currentMetrics": [], "currentReplicas": 1, "desiredReplicas": 3}));
+    assert_eq!(status, json!({"currentReplicas": 1, "desiredReplicas": 3}));
+}
+
+#[test]
+fn a_volume_without_members_has_no_phase() {
+    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "status": {"phase": "Bound"}});
+    assert_eq!(aggregated(volume, &[]), (json!({}), true));
 }
 
 #[test]
@@ -249,6 +257,8 @@ fn only_what_is_needed_of_a_status_is_collected() {
         let silent = json!({"apiVersion": api_version, "kind": kind, "metadata": meta});
         assert_eq!(Interpreter::new().reflect(&silent), None, "{kind}");
     }
+    let unseen = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "status": {}});
+    assert_eq!(Interpreter::new().reflect(&unseen), None);
     let service = |kind: &str| json!({"apiVersion": "v1", "kind": "Service", "spec": {"type": kind}, "status": {"loadBalancer": {}, "conditions": []}});
     assert_eq!(Interpreter::new().reflect(&service("LoadBalancer")), Some(json!({"loadBalancer": {}})));
     assert_eq!(Interpreter::new().reflect(&service("ClusterIP")), None);

@@ -3,6 +3,7 @@
 
 mod customized;
 
+use atoll_api::work::{AggregatedStatusItem, ResourceHealth};
 use atoll_interpreter::{Error, Health, Interpreter, check};
 use customized::{customization, interpreter, thing};
 use serde_json::{Value, json};
@@ -292,4 +293,75 @@ fn the_kube_module_counts_quantities() {
     )]);
     let wanted = json!({"sum": "1500m", "cpu": 1.5, "none": 0, "bytes": 2048, "ok": false, "negative": false, "bad": false, "default": "default"});
     assert_eq!(it.try_reflect(&thing(json!({}))), Ok(Some(wanted)));
+}
+
+/// What an expression is in a script.
+fn value(expression: &str) -> Result<Value, Error> {
+    let script = format!("local kube = require('kube') function ReflectStatus(obj) return {{ v = {expression} }} end");
+    let it = interpreter(&[("statusReflection", &script)]);
+    Ok(it.try_reflect(&thing(json!({})))?.unwrap_or_default()["v"].clone())
+}
+
+#[test]
+fn scripts_know_the_time_and_write_anything() {
+    for (expression, wanted) in [
+        ("os.time({year = 2026, month = 1, day = 2, hour = 3, min = 4, sec = 5})", json!(1_767_323_045)),
+        ("os.time({year = 2026, month = 1, day = 2})", json!(1_767_355_200)),
+        ("os.time({year = 2024, month = 14, day = -3})", json!(1_738_065_600)),
+        ("os.time() > 1700000000", json!(true)),
+        ("os.date('!%Y-%m-%dT%H:%M:%SZ', 1700000000)", json!("2023-11-14T22:13:20Z")),
+        ("os.date('*t', 1700000000).day", json!(14)),
+        ("os.date('%A %b %I%p %% %j', 1700000000)", json!("Tuesday Nov 10PM % %j")),
+        ("type(os.execute)", json!("nil")),
+        ("string.format('%s %s %d %s', nil, true, 3, 'x')", json!("nil true 3 x")),
+        ("string.format('%%s %5.1f|%s', 2, false)", json!("%s   2.0|false")),
+        ("type(kube.accuratePodRequirements({ spec = {} }))", json!("nil")),
+    ] {
+        assert_eq!(value(expression), Ok(wanted), "{expression}");
+    }
+    assert!(value("os.time('x')").is_err());
+}
+
+#[test]
+fn answers_must_be_what_is_asked_for() {
+    let revise = |body: &str| {
+        let it = interpreter(&[("replicaRevision", &format!("function ReviseReplica(o, r) {body} end"))]);
+        it.revise(&mut thing(json!({})), 1).map_err(|error| error.to_string())
+    };
+    let without = "ReviseReplica gave one without a kind, wanted an object";
+    assert_eq!(revise("return {}"), Err(without.to_owned()));
+    assert_eq!(revise("o.kind = nil return o"), Err(without.to_owned()));
+    assert_eq!(revise("return o"), Ok(()));
+    let replicas = |answer: &str| {
+        let it = interpreter(&[("replicaResource", &format!("function GetReplicas(o) return {answer} end"))]);
+        it.replicas(&thing(json!({}))).map(|found| found.map(|(count, _)| count))
+    };
+    assert_eq!(replicas("2.9"), Ok(Some(2)));
+    assert!(replicas("1e20").is_err() && replicas("0/0").is_err());
+    assert!(replicas("1, { resourceRequest = { cpu = 'much' } }").is_err());
+    let components = |answer: &str| {
+        let it = interpreter(&[("componentResource", &format!("function GetComponents(o) return {answer} end"))]);
+        it.components(&thing(json!({}))).map(|found| found.map(|found| found.len()))
+    };
+    assert_eq!(components("nil"), Ok(Some(0)));
+    assert_eq!(components("{ { replicas = 1 }, { name = 'x' } }"), Ok(Some(2)));
+    assert!(components("{ { replicaRequirements = { resourceRequest = { cpu = 'much' } } } }").is_err());
+}
+
+#[test]
+fn scripts_see_whether_copies_are_applied_and_healthy() {
+    let it = interpreter(&[(
+        "statusAggregation",
+        "function AggregateStatus(o, items) o.status = { health = items[1].health, applied = items[1].applied, other = items[2].clusterName } return o end",
+    )]);
+    let item = AggregatedStatusItem {
+        cluster_name: "a".to_owned(),
+        status: Some(json!({})),
+        applied: true,
+        health: Some(ResourceHealth::Healthy),
+        ..AggregatedStatusItem::default()
+    };
+    let mut object = thing(json!({}));
+    assert_eq!(it.try_aggregate(&mut object, &[("a".to_owned(), Some(&item)), ("b".to_owned(), None)]), Ok(true));
+    assert_eq!(object["status"], json!({"health": "Healthy", "applied": true, "other": "b"}));
 }

@@ -6,6 +6,7 @@ import (
 
 	configv1alpha1 "github.com/karmada-io/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-io/karmada/pkg/features"
 	"github.com/karmada-io/karmada/pkg/resourceinterpreter/customized/declarative/luavm"
 	"github.com/karmada-io/karmada/pkg/resourceinterpreter/default/native"
 	"github.com/karmada-io/karmada/pkg/resourceinterpreter/default/native/prune"
@@ -39,6 +40,10 @@ var (
 )
 
 func init() {
+	// Needs of pods are complete only with this one, which is off by default.
+	if err := features.FeatureGate.Set(string(features.ResourceQuotaEstimate) + "=true"); err != nil {
+		panic(err)
+	}
 	answers["interpret"] = func(line json.RawMessage) (any, error) {
 		var asked question
 		if err := json.Unmarshal(line, &asked); err != nil {

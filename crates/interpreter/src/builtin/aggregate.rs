@@ -53,10 +53,10 @@ fn workload(template: &mut Value, items: &[Item<'_>], fields: &[Field]) -> bool 
     let generation = number(&template["metadata"], "generation");
     let mut status = old_status(template);
     sums(&mut status, items, fields);
-    // The template counts as observed when each member has seen this very generation of it.
+    // The template counts as observed when each member has seen this generation of it, or a later one.
     let current = |status: &Value| {
-        number(status, "resourceTemplateGeneration") == generation
-            && number(status, "generation") == number(status, "observedGeneration")
+        number(status, "resourceTemplateGeneration") >= generation
+            && number(status, "observedGeneration") >= number(status, "generation")
     };
     if items.iter().all(|(_, status)| status.is_some_and(current)) {
         put(&mut status, "observedGeneration", generation, false);
@@ -65,7 +65,7 @@ fn workload(template: &mut Value, items: &[Item<'_>], fields: &[Field]) -> bool 
 }
 
 fn autoscaler(template: &mut Value, items: &[Item<'_>]) -> bool {
-    let mut status = old_status(template);
+    let mut status = Map::new();
     sums(&mut status, items, AUTOSCALER);
     replace_status(template, status)
 }
@@ -147,10 +147,9 @@ fn container(status: &Value) -> Value {
 }
 
 fn volume(template: &mut Value, items: &[Item<'_>]) -> bool {
-    match first_phase(items, &["Failed", "Pending", "Available", "Bound", "Released"]) {
-        Some(phase) => replace_status(template, Map::from_iter([("phase".to_owned(), phase.into())])),
-        None => false,
-    }
+    let phase = first_phase(items, &["Failed", "Pending", "Available", "Bound", "Released"]);
+    let status: Map<String, Value> = phase.map(|phase| ("phase".to_owned(), phase.into())).into_iter().collect();
+    (!status.is_empty() || template["status"].is_object()) && replace_status(template, status)
 }
 
 fn claim(template: &mut Value, items: &[Item<'_>]) -> bool {

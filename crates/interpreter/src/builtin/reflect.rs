@@ -23,8 +23,7 @@ pub const STATEFUL_SET: &[Field] = &[
     ("readyReplicas", false),
     ("updatedReplicas", false),
 ];
-pub const REPLICA_SET: &[Field] =
-    &[("replicas", true), ("fullyLabeledReplicas", false), ("readyReplicas", false), ("availableReplicas", false)];
+pub const REPLICA_SET: &[Field] = &[("replicas", true), ("readyReplicas", false), ("availableReplicas", false)];
 pub const DAEMON_SET: &[Field] = &[
     ("currentNumberScheduled", true),
     ("numberMisscheduled", true),
@@ -65,6 +64,10 @@ pub fn reflect(object: &Value) -> Option<Value> {
     }
     if let Some(Kind::Deployment | Kind::StatefulSet | Kind::ReplicaSet | Kind::DaemonSet) = Kind::of(object) {
         generations(&mut out, object, status);
+    }
+    // A Deployment that says nothing has not been looked at yet.
+    if out.is_empty() && Kind::of(object) == Some(Kind::Deployment) {
+        return None;
     }
     Some(Value::Object(out))
 }

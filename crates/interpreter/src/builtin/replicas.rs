@@ -21,7 +21,7 @@ pub fn replicas(object: &Value) -> Result<Option<(i64, Option<Requirements>)>, E
         _ => return Ok(None),
     };
     let template = kind.pod_template_path().and_then(|path| object.pointer(path));
-    let mut needs = template.map(try_requirements).transpose()?;
+    let mut needs = template.map(try_requirements).transpose()?.filter(|needs| !needs.is_nothing());
     if let Some(needs) = &mut needs {
         needs.namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
     }

@@ -65,6 +65,9 @@ fn read_template(marks: &Marks, template: &LuaValue) -> Result<Value> {
 fn pod_requirements(lua: &Lua, marks: &Marks, template: LuaValue) -> Result<LuaValue> {
     let template = read_template(marks, &template)?;
     let needs = try_requirements(&template).map_err(|error| Error::runtime(error.to_string()))?;
+    if needs.is_nothing() {
+        return Ok(LuaValue::Nil);
+    }
     write(lua, marks, &ReplicaRequirements::from(needs))
 }
 

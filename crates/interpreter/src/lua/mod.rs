@@ -3,6 +3,7 @@
 mod clock;
 mod convert;
 mod kube;
+mod os;
 mod pattern;
 mod pool;
 mod sandbox;

@@ -1,16 +1,17 @@
 //! Machines that wait for calls, and the calls.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use atoll_api::Quantity;
 use atoll_api::work::{Component, ReplicaRequirements};
+use atoll_meta::quantity::Quantity as Amount;
 use mlua::Value as LuaValue;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Script;
 use super::sandbox::Vm;
-use crate::status::Item;
 use crate::{Error, ObjectRef, Operation, Requirements};
 
 /// How many machines wait at most.
@@ -50,13 +51,15 @@ impl Pool {
             let answers = vm.call(script, function, &[object])?;
             let replicas = match answers.first() {
                 Some(LuaValue::Integer(count)) => *count,
-                Some(LuaValue::Number(count)) if count.is_finite() => *count as i64,
+                // Whole, as everywhere; what no replica count can be is none.
+                Some(LuaValue::Number(count)) if count.abs() <= f64::from(i32::MAX) => *count as i64,
                 other => return Err(answer(function, "a number", other)),
             };
             let needs = match answers.get(1) {
                 None | Some(LuaValue::Nil) => None,
                 Some(table @ LuaValue::Table(_)) => {
                     let needs: ReplicaRequirements = parse(vm, function, table)?;
+                    amounts(function, &needs.resource_request)?;
                     Some(needs.into())
                 }
                 other => return Err(answer(function, "a table", other)),
@@ -70,7 +73,19 @@ impl Pool {
         let function = Operation::Components.function();
         self.with(|vm| {
             let answers = vm.call(script, function, &[object])?;
-            list(vm, function, &answers)
+            if let None | Some(LuaValue::Nil) = answers.first() {
+                return Ok(Vec::new());
+            }
+            let mut found: Vec<Value> = list(vm, function, &answers)?;
+            for component in found.iter_mut().filter_map(Value::as_object_mut) {
+                component.entry("name").or_insert_with(|| "".into());
+                component.entry("replicas").or_insert_with(|| 0.into());
+            }
+            let found: Vec<Component> = typed(function, Value::Array(found))?;
+            for needs in found.iter().filter_map(|component| component.replica_requirements.as_ref()) {
+                amounts(function, &needs.resource_request)?;
+            }
+            Ok(found)
         })
     }
 
@@ -88,22 +103,15 @@ impl Pool {
             let Some(table @ LuaValue::Table(_)) = answers.first() else {
                 return Err(answer(function, "a table", answers.first()));
             };
-            match vm.read(function, table, like)? {
-                Some(made @ Value::Object(_)) => Ok(made),
-                None => Ok(Value::Object(Map::new())),
-                Some(_) => Err(Error::Answer { function, wanted: "an object", got: "a list".to_owned() }),
+            match vm.read(function, table, like)?.unwrap_or_else(|| Value::Object(Map::new())) {
+                // A status is no object, all else is.
+                made @ Value::Object(_) if operation == Operation::Reflect || made["kind"].is_string() => Ok(made),
+                Value::Object(_) => {
+                    Err(Error::Answer { function, wanted: "an object", got: "one without a kind".to_owned() })
+                }
+                _ => Err(Error::Answer { function, wanted: "an object", got: "a list".to_owned() }),
             }
         })
-    }
-
-    /// The template with the status that follows from those of members.
-    pub fn aggregate(&self, script: &Script, template: &Value, items: &[Item<'_>]) -> Result<Value, Error> {
-        let items = items.iter().map(|(member, status)| match status {
-            Some(status) => json!({"clusterName": member, "status": status}),
-            None => json!({"clusterName": member}),
-        });
-        let items = Value::Array(items.collect());
-        self.object(script, Operation::Aggregate, &[template, &items], &[template])
     }
 
     /// Whether an object works.
@@ -137,7 +145,22 @@ fn list<T: DeserializeOwned>(vm: &Vm, function: &'static str, answers: &[LuaValu
 
 fn parse<T: DeserializeOwned>(vm: &Vm, function: &'static str, table: &LuaValue) -> Result<T, Error> {
     let value = vm.read(function, table, &[])?.unwrap_or_else(|| Value::Object(Map::new()));
+    typed(function, value)
+}
+
+fn typed<T: DeserializeOwned>(function: &'static str, value: Value) -> Result<T, Error> {
     T::deserialize(value).map_err(|error| Error::Script { function, message: format!("its answer: {error}").into() })
+}
+
+/// Whether all amounts are such.
+fn amounts(function: &'static str, requests: &BTreeMap<String, Quantity>) -> Result<(), Error> {
+    for (name, amount) in requests {
+        Amount::parse(&amount.0).map_err(|error| Error::Script {
+            function,
+            message: format!("its answer: amount of {name}: {error}").into(),
+        })?;
+    }
+    Ok(())
 }
 
 fn answer(function: &'static str, wanted: &'static str, got: Option<&LuaValue>) -> Error {

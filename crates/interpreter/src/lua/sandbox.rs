@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::clock::Clock;
 use super::convert::Marks;
-use super::{Script, kube, text};
+use super::{Script, kube, os, text};
 use crate::Error;
 
 /// How long one call may take.
@@ -191,7 +191,7 @@ fn base(lua: &Lua, marks: &Arc<Marks>, clock: &Arc<Clock>) -> LuaResult<Table> {
     for name in ["random", "randomseed"] {
         math.raw_set(name, forbidden(lua, name)?)?;
     }
-    for (name, library) in [("string", string), ("table", table), ("math", math)] {
+    for (name, library) in [("string", string), ("table", table), ("math", math), ("os", os::module(lua)?)] {
         base.raw_set(name, read_only(lua, library)?)?;
     }
     let kube = read_only(lua, kube::module(lua, marks)?)?;

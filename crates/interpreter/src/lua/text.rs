@@ -12,16 +12,19 @@ const LONGEST: usize = 1 << 20;
 
 /// Puts the bounded functions into the table that also serves `text:method()`.
 pub fn install(lua: &Lua, string: &Table, clock: &Arc<Clock>) -> Result<()> {
-    for unsafe_function in ["dump", "gfind"] {
-        string.raw_set(unsafe_function, Value::Nil)?;
-    }
+    string.raw_set("dump", Value::Nil)?;
     string.raw_set("rep", lua.create_function(repeat)?)?;
     let own = Arc::clone(clock);
     string.raw_set("find", lua.create_function(move |lua, args| search(lua, &own, args, true))?)?;
     let own = Arc::clone(clock);
     string.raw_set("match", lua.create_function(move |lua, args| search(lua, &own, args, false))?)?;
     let own = Arc::clone(clock);
-    string.raw_set("gmatch", lua.create_function(move |lua, args| each(lua, &own, args))?)?;
+    let gmatch = lua.create_function(move |lua, args| each(lua, &own, args))?;
+    string.raw_set("gfind", &gmatch)?;
+    string.raw_set("gmatch", gmatch)?;
+    let plain: Function = string.raw_get("format")?;
+    let name: Function = lua.globals().raw_get("tostring")?;
+    string.raw_set("format", lua.create_function(move |_, args| format(&plain, &name, args))?)?;
     let own = Arc::clone(clock);
     string.raw_set("gsub", lua.create_function(move |lua, args| replace(lua, &own, args))?)
 }
@@ -31,6 +34,34 @@ fn fault(fault: Fault) -> Error {
         Fault::Malformed(why) => Error::runtime(why),
         Fault::Time => Error::runtime("time limit exceeded"),
     }
+}
+
+/// As the library's own, but anything can stand for `%s`.
+fn format(plain: &Function, name: &Function, (text, args): (LuaString, MultiValue)) -> Result<MultiValue> {
+    let mut args = args.into_vec();
+    for (at, letter) in conversions(&text.as_bytes()).into_iter().enumerate() {
+        if let (b's', Some(arg)) = (letter, args.get_mut(at))
+            && !matches!(arg, Value::String(_) | Value::Number(_) | Value::Integer(_))
+        {
+            *arg = name.call(arg.clone())?;
+        }
+    }
+    args.insert(0, Value::String(text));
+    plain.call(MultiValue::from_vec(args))
+}
+
+/// The letters of a format that take an argument each.
+fn conversions(text: &[u8]) -> Vec<u8> {
+    let mut found = Vec::new();
+    let mut rest = text.iter().copied();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            continue;
+        }
+        let letter = rest.find(|byte| !matches!(byte, b'-' | b'+' | b' ' | b'#' | b'.' | b'0'..=b'9'));
+        found.extend(letter.filter(|letter| *letter != b'%'));
+    }
+    found
 }
 
 fn repeat(lua: &Lua, (text, count): (LuaString, i64)) -> Result<LuaString> {

@@ -1,0 +1,7 @@
+//! Questions about kinds of well-known projects.
+
+use crate::case::Case;
+
+pub fn cases() -> Vec<Case> {
+    Vec::new()
+}
