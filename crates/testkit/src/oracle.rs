@@ -1,6 +1,6 @@
 //! Questions to the original's own code: `tests/peers/oracle` in one process, for all questions of a test.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -13,7 +13,7 @@ pub fn ask_original(questions: &[Value]) -> Option<Vec<Result<Value, String>>> {
     let program = peers::find("oracle")?;
     let child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = child.expect("the oracle can be run");
-    let mut asking = child.stdin.take().expect("its input is ours");
+    let mut asking = BufWriter::new(child.stdin.take().expect("its input is ours"));
     let answers = BufReader::new(child.stdout.take().expect("its output is ours"));
     let answers: Vec<Result<Value, String>> = std::thread::scope(|scope| {
         // Beside reading, because neither side waits for the other.

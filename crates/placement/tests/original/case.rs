@@ -50,11 +50,13 @@ impl Case {
     }
 
     /// As the original is asked.
-    pub fn as_json(&self) -> Value {
-        json!({
-            "ask": "placement", "clusters": self.clusters, "spec": self.spec, "status": self.status,
-            "emptyWorkloads": self.empty_workloads, "components": self.components,
-        })
+    pub fn into_question(self) -> Value {
+        let mut question = json!({
+            "ask": "placement", "emptyWorkloads": self.empty_workloads, "components": self.components,
+        });
+        question["clusters"] = Value::Array(self.clusters);
+        (question["spec"], question["status"]) = (self.spec, self.status);
+        question
     }
 
     /// Whether all is decided anew.
@@ -208,7 +210,7 @@ fn models(random: &mut StdRng) -> (Value, Value) {
     }
     for grade in 0..known + random.random_range(0..2) {
         if random.random_bool(0.8) {
-            counts.push(json!({"grade": grade, "count": random.random_range(0..8)}));
+            counts.push(json!({"grade": grade, "count": random.random_range(0..4)}));
         }
     }
     (json!(models), json!(counts))
@@ -364,7 +366,7 @@ fn placement(random: &mut StdRng, names: &[String], components: bool) -> Value {
 
 fn requests(random: &mut StdRng) -> Value {
     let mut requests = json!({});
-    if random.random_bool(0.7) {
+    if random.random_bool(0.9) {
         requests["cpu"] = json!(one(random, &["0", "100m", "250m", "1", "1500m", "3"]));
     }
     if random.random_bool(0.5) {
