@@ -69,6 +69,12 @@ pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
             changes.push((existing, built));
         }
     }
+    if binding.status.is_some()
+        && changes.iter().any(|(existing, _)| existing.is_none())
+        && !remains(&core, &binding).await?
+    {
+        return Ok(None);
+    }
     let writes = changes.len();
     let ordered = changes.into_iter().enumerate().map(|(at, (existing, built))| {
         let instance = if at == 0 { core.instance.first_of(writes) } else { core.instance.clone() };
@@ -95,6 +101,15 @@ fn keeps(binding: &Binding, cluster: &str) -> bool {
 fn waits_for_purge(binding: &Binding, works: &BTreeMap<String, Work>) -> bool {
     let mut tasks = binding.spec.graceful_eviction_tasks.iter();
     tasks.any(|task| task.purge_mode == Some(PurgeMode::Directly) && works.contains_key(&task.from_cluster))
+}
+
+/// Whether a binding is still there, as its instance knows: when one goes with its works, their end may be heard of
+/// first, and they must not be made again. Only a binding that was carried out before can have lost some.
+async fn remains(core: &Core, binding: &Binding) -> Result<bool, Status> {
+    let key = binding.key();
+    let present = core.instance.get_opt(&key.gvr(), key.in_namespace(), &key.name).await?.unwrap_or_default();
+    let meta = &present["metadata"];
+    Ok(meta["uid"].as_str() == binding.metadata.uid.as_deref() && meta["deletionTimestamp"].is_null())
 }
 
 /// Whether a work is there as it should be, and stays.
