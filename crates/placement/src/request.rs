@@ -124,7 +124,7 @@ impl<'a> Request<'a> {
         self.options.components
             && self.replicas == 0
             && !self.components.is_empty()
-            && matches!(self.placement.spread_constraints.as_slice(), [only] if one_cluster(only))
+            && self.placement.spread_constraints.iter().any(one_cluster)
     }
 
     /// A decision as it is written into the binding.

@@ -5,7 +5,7 @@ mod world;
 
 use std::collections::HashMap;
 
-use atoll_api::policy::{ClusterAffinityTerm, OverflowAffinityTerm, Placement};
+use atoll_api::policy::{ClusterAffinityTerm, OverflowAffinityTerm, Placement, SpreadField};
 use atoll_placement::{Cluster, Component, Options, Request, Requirements, Snapshot, decide};
 use world::*;
 
@@ -199,7 +199,7 @@ fn among_equals_replicas_go_by_name_not_by_room() {
 
 #[test]
 fn weights_that_name_no_cluster_leave_the_spread_its_say() {
-    let few = vec![by(atoll_api::policy::SpreadField::Cluster, 1, 2)];
+    let few = vec![by(SpreadField::Cluster, 1, 2)];
     for (preference, expected) in [(Some(Default::default()), "m1=2 m2=2"), (None, "m1=2 m2=1 m3=1")] {
         let placement = Placement { spread_constraints: few.clone(), ..weighted(preference) };
         assert_eq!(short(&decide_for(&three([9, 9, 9]), &binding(&placement, 4, &[]))), expected);
@@ -228,7 +228,7 @@ fn whole_sets_of_components_need_one_cluster_with_room_for_all() {
         ..cluster(name, pods)
     };
     let clusters = [sized("m1", 10, "3"), sized("m2", 10, "5"), sized("m3", 2, "99")];
-    let one = Placement { spread_constraints: vec![by(atoll_api::policy::SpreadField::Cluster, 1, 1)], ..aggregated() };
+    let one = Placement { spread_constraints: vec![by(SpreadField::Cluster, 1, 1)], ..aggregated() };
     let mut spec = binding(&one, 0, &[]);
     spec.components = vec![Default::default()];
     let component = |name: &str, replicas, cpu| Component {
@@ -245,6 +245,13 @@ fn whole_sets_of_components_need_one_cluster_with_room_for_all() {
     assert_eq!(targets[0].components.len(), 2);
     let none = Snapshot::new([sized("m1", 10, "3")]);
     assert_eq!(short(&decide(&none, &request)), "1 clusters have room for 0 replicas, 1 needed");
+    // The same in one region.
+    let mut regional = Placement { spread_constraints: vec![by(SpreadField::Region, 1, 1)], ..one.clone() };
+    regional.spread_constraints.extend(one.spread_constraints.clone());
+    let [small, large] =
+        [sized("m1", 10, "3"), sized("m2", 10, "9")].map(|it| Cluster { region: "a".to_owned(), ..it });
+    let request = Request { placement: &regional, ..request };
+    assert_eq!(short(&decide(&Snapshot::new([small, large]), &request)), "m2=0");
     // A copy does not ask for room, nor does one in parts.
     let copied = Placement { replica_scheduling: None, ..one.clone() };
     assert_eq!(short(&decide(&none, &Request { placement: &copied, ..request })), "m1=0");

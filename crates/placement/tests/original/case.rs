@@ -95,6 +95,11 @@ impl Case {
         self.spec["placement"]["replicaScheduling"]["replicaDivisionPreference"].as_str().unwrap_or_default()
     }
 
+    /// Whether there are named affinity terms.
+    pub fn has_terms(&self) -> bool {
+        self.spec["placement"]["clusterAffinities"].is_array()
+    }
+
     /// Whether there was a decision before.
     pub fn has_previous(&self) -> bool {
         self.spec["clusters"].as_array().is_some_and(|clusters| !clusters.is_empty())
@@ -392,8 +397,9 @@ fn binding(random: &mut StdRng, names: &[String], placement: Value, components: 
         }
     }
     let sum: i64 = previous.iter().filter_map(|target| target["replicas"].as_i64()).sum();
-    let replicas = match random.random_range(0..20) {
+    let replicas = match random.random_range(0..21) {
         0 => 0,
+        20 => random.random_range(1..=3000),
         1..=5 => sum,
         6..=13 => random.random_range(1..=12),
         _ => random.random_range(1..=60),

@@ -35,7 +35,8 @@ pub fn is_same(case: &Case, ours: &str, theirs: &str) -> bool {
     let reason = |answer: &str| answer.split_once(": ").map(|(reason, _)| reason.to_owned());
     // Zones and providers are spread over; the original refuses them or overlooks them beside others.
     if case.spreads_by(&["provider", "zone"]) {
-        return reason(ours).as_deref() == Some("NoClusterFit") || reason(theirs).as_deref() != Some("NoClusterFit");
+        let unfit = |answer: &str| reason(answer).as_deref() == Some("NoClusterFit");
+        return case.has_terms() || unfit(ours) == unfit(theirs);
     }
     // More regions than clusters cannot be: that is refused, where the original takes more clusters than it may.
     if case.wants_more_regions_than_clusters() && reason(theirs).as_deref() != Some("NoClusterFit") {

@@ -1,6 +1,8 @@
 //! Small worlds to decide about.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod any;
+
 use atoll_api::policy::{
     ClusterAffinity, ClusterPreferences, DynamicWeightFactor, Placement, ReplicaDivisionPreference,
     ReplicaSchedulingStrategy, ReplicaSchedulingType, SpreadConstraint, SpreadField, StaticClusterWeight,
