@@ -1,11 +1,12 @@
 //! The scheduling decision of a binding, and the record of it that is kept with the binding.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use atoll_api::policy::Placement;
+use atoll_api::policy::{Placement, ReplicaDivisionPreference, ReplicaSchedulingType};
 use atoll_api::words::{annotation, reason};
-use atoll_api::work::{ResourceBindingStatus, TargetCluster};
+use atoll_api::work::{ResourceBindingStatus, TargetCluster, WorkloadAffinityGroups};
 use atoll_placement::{Decision, Request, Snapshot, Trigger, decide, trigger};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -137,6 +138,38 @@ pub fn is_ours(binding: &Binding) -> bool {
         && binding.is_managed()
         && binding.spec.placement.is_some()
         && (scheduler.is_empty() || scheduler == atoll_api::words::DEFAULT_SCHEDULER)
+}
+
+/// Whether the division of a binding depends on the room that clusters have.
+pub fn asks_for_room(binding: &Binding) -> bool {
+    let placement = binding.spec.placement.as_ref();
+    let Some(strategy) = placement.and_then(|placement| placement.replica_scheduling.as_ref()) else { return false };
+    let aggregated = strategy.replica_division_preference == Some(ReplicaDivisionPreference::Aggregated);
+    let dynamic = strategy.weight_preference.as_ref().is_some_and(|weights| weights.dynamic_weight.is_some());
+    binding.spec.replicas > 0
+        && strategy.replica_scheduling_type != ReplicaSchedulingType::Duplicated
+        && (aggregated || dynamic)
+}
+
+/// The clusters that host a group of workloads, out of the `others` of the same namespace; `of` reads their group.
+pub fn hosts<B: Borrow<Binding>>(
+    others: impl IntoIterator<Item = B>,
+    binding: &Binding,
+    group: &str,
+    of: impl Fn(&WorkloadAffinityGroups) -> &String,
+) -> Option<BTreeSet<String>> {
+    if group.is_empty() {
+        return None;
+    }
+    let mut found = BTreeSet::new();
+    for other in others {
+        let other = other.borrow();
+        let same = other.spec.workload_affinity_groups.as_ref().is_some_and(|groups| of(groups) == group);
+        if same && other.metadata.name != binding.metadata.name {
+            found.extend(other.spec.clusters.iter().map(|cluster| cluster.name.clone()));
+        }
+    }
+    Some(found)
 }
 
 /// Decides if the binding needs it, and writes the outcome into the binding. Whether anything changed.

@@ -2,6 +2,11 @@
 
 use atoll_meta::Gvr;
 
+/// Instances, in the root of a hub.
+pub fn instances() -> Gvr {
+    Gvr::new("atoll.io", "v1alpha1", "instances")
+}
+
 /// Members as the instance sees them.
 pub fn clusters() -> Gvr {
     Gvr::new("cluster.karmada.io", "v1alpha1", "clusters")

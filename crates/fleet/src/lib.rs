@@ -42,6 +42,7 @@ pub mod member;
 pub mod merge;
 mod namespaces;
 mod options;
+mod outlook;
 pub mod overrides;
 mod pace;
 pub mod plan;

@@ -2,24 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
-use atoll_api::cluster::Cluster;
 use atoll_interpreter::Interpreter;
 use atoll_meta::{Gvk, Head, Status};
-use atoll_placement::Snapshot;
 use atoll_runtime::{Endpoint, Item};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::binding::{self, Binding, Meaning};
-use crate::decision::{self, Record, Surroundings};
+use crate::decision::Record;
 use crate::discovery::discover;
-use crate::gvr;
 use crate::keys::{PolicyKey, TemplateKey};
+use crate::options::{Options, RemoteMembers};
+use crate::outlook::Outlook;
 use crate::policy::{Policies, Policy};
-use crate::skip::Skip;
-use crate::{admission, claim};
+use crate::{admission, claim, gvr};
 
 /// What would become of one template.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -35,6 +34,9 @@ pub struct Move {
     pub error: Option<String>,
     /// A policy that would lose the template.
     pub taken_from: Option<String>,
+    /// Clusters whose room is what they last told, while the hub counts their nodes: they could not be asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approximate: Vec<String>,
 }
 
 impl Move {
@@ -60,17 +62,15 @@ impl fmt::Display for Move {
         if let Some(policy) = &self.taken_from {
             write!(out, " (taken from {policy})")?;
         }
-        match &self.error {
-            Some(error) => write!(out, " no place: {error}"),
-            None => Ok(()),
+        if let Some(error) = &self.error {
+            write!(out, " no place: {error}")?;
         }
+        if self.approximate.is_empty() {
+            return Ok(());
+        }
+        let names = self.approximate.join(", ");
+        write!(out, " (approximate: the nodes of {names} could not be counted, as the hub does)")
     }
-}
-
-async fn snapshot(instance: &Endpoint) -> Result<Snapshot, Status> {
-    let clusters = instance.list(&gvr::clusters(), None, "").await?.items;
-    let known = clusters.into_iter().filter_map(|tree| serde_json::from_value::<Cluster>(tree).ok());
-    Ok(Snapshot::new(known.map(|cluster| atoll_placement::Cluster::from(&cluster))))
 }
 
 fn shares(binding: Option<&Binding>) -> BTreeMap<String, i32> {
@@ -82,19 +82,18 @@ fn shares(binding: Option<&Binding>) -> BTreeMap<String, i32> {
 }
 
 /// Decides anew and compares.
-fn compare(
+async fn compare(
+    outlook: &Outlook<'_>,
     subject: String,
     before: Option<&Binding>,
     mut after: Binding,
-    snapshot: &Snapshot,
-    now: Timestamp,
     taken_from: Option<String>,
 ) -> Move {
-    let around = Surroundings { snapshot, estimates: None, affinity_hosts: None, anti_affinity_hosts: None, now };
-    let decided = decision::settle(&mut after, &around);
+    let decided = outlook.settle(&mut after).await;
     let error =
         decided.then(|| Record::of(&after)).flatten().and_then(|record| record.error).map(|(_, message)| message);
-    Move { subject, before: shares(before), after: shares(Some(&after)), error, taken_from }
+    let approximate = outlook.uncounted(&after);
+    Move { subject, before: shares(before), after: shares(Some(&after)), error, taken_from, approximate }
 }
 
 fn subject(kind: &str, head: &Head) -> String {
@@ -102,8 +101,17 @@ fn subject(kind: &str, head: &Head) -> String {
     format!("{kind} {place}{}", head.name)
 }
 
-/// What a new or changed policy would move; `policy` as it would be applied.
-pub async fn plan(instance: &Endpoint, policy: &Value, now: Timestamp) -> Result<Vec<Move>, Status> {
+/// The settings of an instance, as its description in the root of the hub has them.
+pub async fn settings(root: &Endpoint, instance: &str) -> Result<Value, Status> {
+    let described = root.get(&gvr::instances(), None, instance).await?;
+    Ok(described["metadata"]["annotations"].clone())
+}
+
+/// What a new or changed policy would move; `policy` as it would be applied, with the `settings` of the instance.
+pub async fn plan(instance: &Endpoint, settings: &Value, policy: &Value, now: Timestamp) -> Result<Vec<Move>, Status> {
+    let mut options = Options::new(instance.clone(), Arc::new(RemoteMembers::default()));
+    // What is not understood leaves all at the usual, also in the hub, which tells so.
+    let _ = options.configure(settings);
     let stored = admission::complete_policy(policy)?;
     let mut planned = Item::of(&stored)
         .and_then(|item| Policy::of(&item))
@@ -121,23 +129,21 @@ pub async fn plan(instance: &Endpoint, policy: &Value, now: Timestamp) -> Result
         planned.id = known.id.clone();
     }
     let planned = policies.put(planned);
-    let (snapshot, served) = (snapshot(instance).await?, discover(instance).await?);
+    let (outlook, served) = (Outlook::of(instance, now).await?, discover(instance).await?);
     let customizations = instance.list(&gvr::customizations(), None, "").await?.items;
     let (interpreter, _) = Interpreter::default().with_customizations(&customizations);
-    let plan = Plan { instance, policies: &policies, planned: &planned, snapshot: &snapshot, interpreter, now };
+    let plan = Plan { options, policies: &policies, planned: &planned, outlook: &outlook, interpreter };
     let mut moves = Vec::new();
     // Also what it has now and would let go.
     let kinds = planned.kinds().chain(known.iter().flat_map(|known| known.kinds()));
-    let mut kinds: Vec<&Gvk> = kinds.filter(|gvk| !Skip::default().kind(gvk)).collect();
+    let mut kinds: Vec<&Gvk> = kinds.filter(|gvk| !plan.options.skip.kind(gvk)).collect();
     kinds.sort();
     kinds.dedup();
     for gvk in kinds {
         let Some(info) = served.get(gvk) else { continue };
         let namespace = planned.key.in_namespace().filter(|_| info.namespaced);
         for tree in instance.list(&info.gvr, namespace, "").await?.items {
-            if let Some(found) = plan.one(gvk, &tree).await? {
-                moves.push(found);
-            }
+            moves.extend(plan.one(gvk, &tree).await);
         }
     }
     Ok(moves)
@@ -145,38 +151,31 @@ pub async fn plan(instance: &Endpoint, policy: &Value, now: Timestamp) -> Result
 
 /// What a planned policy is judged by.
 struct Plan<'a> {
-    instance: &'a Endpoint,
+    options: Options,
     policies: &'a Policies,
     planned: &'a Policy,
-    snapshot: &'a Snapshot,
+    outlook: &'a Outlook<'a>,
     interpreter: Interpreter,
-    now: Timestamp,
 }
 
 impl Plan<'_> {
     /// What would become of one template; `None` when the policy neither has it nor would have it, or when nobody takes
     /// it, so that it stays.
-    async fn one(&self, gvk: &Gvk, tree: &Value) -> Result<Option<Move>, Status> {
+    async fn one(&self, gvk: &Gvk, tree: &Value) -> Option<Move> {
         let head = tree["metadata"].as_object().map(Head::of).unwrap_or_default();
-        if Skip::default().object(gvk, &head) || head.deleting {
-            return Ok(None);
+        if self.options.skip.object(gvk, &head) || head.deleting {
+            return None;
         }
         let (held, planned) = (claim::read(tree), self.planned);
         let held_by = |key: &PolicyKey| {
             held.as_ref().is_some_and(|held| (&held.name, &held.namespace) == (&key.name, &key.namespace))
         };
-        let chosen = self.policies.choose(gvk, &head, held.as_ref(), true);
-        let Some(chosen) = chosen.filter(|chosen| chosen.key == planned.key || held_by(&planned.key)) else {
-            return Ok(None);
-        };
-        let key = TemplateKey {
-            gvk: std::sync::Arc::new(gvk.clone()),
-            namespace: (*head.namespace).into(),
-            name: (*head.name).into(),
-        }
-        .binding();
-        let existing = self.instance.get_opt(&key.gvr(), key.in_namespace(), &key.name).await?;
-        let existing = existing.and_then(|tree| Binding::of(&Item::of(&tree)?));
+        let chosen = self.policies.choose(gvk, &head, held.as_ref(), self.options.preemption);
+        let chosen = chosen.filter(|chosen| chosen.key == planned.key || held_by(&planned.key))?;
+        let key =
+            TemplateKey { gvk: Arc::new(gvk.clone()), namespace: (*head.namespace).into(), name: (*head.name).into() }
+                .binding();
+        let existing = self.outlook.binding(&key);
         let taken = held.filter(|held| held.name != chosen.key.name || held.namespace != chosen.key.namespace);
         let taken_from = taken.map(|held| {
             if held.namespace.is_empty() { held.name.to_string() } else { format!("{}/{}", held.namespace, held.name) }
@@ -186,43 +185,36 @@ impl Plan<'_> {
             Ok(meaning) => meaning,
             // It would stay where it is, and say so.
             Err(error) => {
-                let before = shares(existing.as_ref());
-                let after = before.clone();
-                return Ok(Some(Move { subject, before, after, error: Some(error.to_string()), taken_from }));
+                let (before, error) = (shares(existing), Some(error.to_string()));
+                return Some(Move {
+                    subject,
+                    after: before.clone(),
+                    before,
+                    error,
+                    taken_from,
+                    approximate: Vec::new(),
+                });
             }
         };
-        let after = binding::build(tree, &chosen, &meaning, None, existing.as_ref(), String::new);
-        Ok(Some(compare(subject, existing.as_ref(), after, self.snapshot, self.now, taken_from)))
+        let after = binding::build(tree, &chosen, &meaning, None, existing, String::new);
+        Some(compare(self.outlook, subject, existing, after, taken_from).await)
     }
 }
 
 /// What the loss of a cluster would move: every binding that is there, decided without it.
 pub async fn plan_without(instance: &Endpoint, cluster: &str, now: Timestamp) -> Result<Vec<Move>, Status> {
-    let snapshot = snapshot(instance).await?;
-    if snapshot.get(cluster).is_none() {
-        return Err(Status::not_found("cluster.karmada.io", "clusters", cluster));
-    }
-    let without = snapshot.without(cluster);
+    let outlook = Outlook::of(instance, now).await?.without(cluster)?;
     let mut moves = Vec::new();
-    for namespaced in [true, false] {
-        for tree in instance.list(&gvr::bindings(namespaced), None, "").await?.items {
-            let Some(before) = Item::of(&tree).and_then(|item| Binding::of(&item)) else { continue };
-            if !before.spec.clusters.iter().any(|target| target.name == cluster) {
-                continue;
-            }
-            let mut after = before.clone();
-            after.spec.clusters.retain(|target| target.name != cluster);
-            let resource = &before.spec.resource;
-            let place = if resource.namespace.is_empty() { String::new() } else { format!("{}/", resource.namespace) };
-            moves.push(compare(
-                format!("{} {place}{}", resource.kind, resource.name),
-                Some(&before),
-                after,
-                &without,
-                now,
-                None,
-            ));
+    for before in outlook.bindings() {
+        if !before.spec.clusters.iter().any(|target| target.name == cluster) {
+            continue;
         }
+        let mut after = before.clone();
+        after.spec.clusters.retain(|target| target.name != cluster);
+        let resource = &before.spec.resource;
+        let place = if resource.namespace.is_empty() { String::new() } else { format!("{}/", resource.namespace) };
+        let subject = format!("{} {place}{}", resource.kind, resource.name);
+        moves.push(compare(&outlook, subject, Some(before), after, None).await);
     }
     Ok(moves)
 }

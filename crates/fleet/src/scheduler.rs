@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use atoll_api::policy::{ReplicaDivisionPreference, ReplicaSchedulingType};
+use atoll_api::work::WorkloadAffinityGroups;
 use atoll_meta::Status;
 
 use crate::binding::{Binding, Traits};
@@ -42,13 +42,7 @@ pub fn settle(core: &Core, binding: &mut Binding) -> u64 {
 
 /// Room counted node by node in members we reach, where the division depends on it.
 fn estimates(core: &Core, binding: &Binding) -> Option<HashMap<Arc<str>, i32>> {
-    let strategy = binding.spec.placement.as_ref()?.replica_scheduling.as_ref()?;
-    let aggregated = strategy.replica_division_preference == Some(ReplicaDivisionPreference::Aggregated);
-    let dynamic = strategy.weight_preference.as_ref().is_some_and(|weights| weights.dynamic_weight.is_some());
-    if binding.spec.replicas <= 0
-        || strategy.replica_scheduling_type == ReplicaSchedulingType::Duplicated
-        || !(aggregated || dynamic)
-    {
+    if !decision::asks_for_room(binding) {
         return None;
     }
     let counted = core.members.list().into_iter().filter(|member| member.counted.load(Ordering::Acquire));
@@ -64,22 +58,14 @@ fn hosts(
     core: &Core,
     binding: &Binding,
     group: &str,
-    of: impl Fn(&atoll_api::work::WorkloadAffinityGroups) -> &String,
+    of: impl Fn(&WorkloadAffinityGroups) -> &String,
 ) -> Option<BTreeSet<String>> {
     if group.is_empty() {
         return None;
     }
     let key = binding.key();
-    let mut found = BTreeSet::new();
-    for item in core.bindings(key.is_namespaced()).list_in(&key.namespace) {
-        let Some(other) = Binding::of(&item).filter(|other| other.metadata.name != binding.metadata.name) else {
-            continue;
-        };
-        if other.spec.workload_affinity_groups.as_ref().is_some_and(|groups| of(groups) == group) {
-            found.extend(other.spec.clusters.into_iter().map(|cluster| cluster.name));
-        }
-    }
-    Some(found)
+    let others = core.bindings(key.is_namespaced()).list_in(&key.namespace);
+    decision::hosts(others.iter().filter_map(Binding::of), binding, group, of)
 }
 
 /// Decides on one binding.

@@ -377,7 +377,7 @@ async fn a_customisation_teaches_a_new_kind() {
     let gears = Gvr::new("example.io", "v1", "gears");
     let gear = json!({"apiVersion": "example.io/v1", "kind": "Gear", "metadata": {"name": "g", "namespace": "default"}, "spec": {"teeth": 8}});
     world.instance.create(&gears, NS, &gear).await.unwrap();
-    let moves = atoll_fleet::plan::plan(&world.instance, &rule, jiff::Timestamp::now()).await.unwrap();
+    let moves = atoll_fleet::plan::plan(&world.instance, &Value::Null, &rule, jiff::Timestamp::now()).await.unwrap();
     let told: Vec<String> = moves.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["Gear default/g: m1 new→2 m2 new→6"], "a plan divides as the script says");
     world.instance.create(&policies(), NS, &rule).await.unwrap();

@@ -7,16 +7,18 @@ use std::collections::BTreeMap;
 
 use atoll_fleet::plan::plan;
 use atoll_fleet::why::trace;
+use atoll_meta::Gvr;
+use atoll_runtime::Patch;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use support::{
-    NS, World, bindings, customization, customizations, definitions, deployment, deployments, gear, gear_definition,
-    gears, policies, policy,
+    NS, World, bindings, clusters, core, customization, customizations, definitions, deployment, deployments, gear,
+    gear_definition, gears, only, policies, policy,
 };
 
 /// Replicas of the binding by cluster.
 async fn shares(world: &World, binding: &str) -> BTreeMap<String, i32> {
-    let binding = world.instance.get(&bindings(), NS, binding).await.unwrap();
+    let binding = world.instance.get_opt(&bindings(), NS, binding).await.unwrap().unwrap_or_default();
     let clusters = binding["spec"]["clusters"].as_array().cloned().unwrap_or_default();
     clusters
         .iter()
@@ -49,7 +51,7 @@ async fn what_a_plan_says_is_what_comes_of_the_policy() {
         (json!({"resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap"}]}), "(taken from default/p)"),
     ] {
         let mut changed = policy("p", spec);
-        let moves = plan(&world.instance, &changed, Timestamp::now()).await.unwrap();
+        let moves = plan(&world.instance, &Value::Null, &changed, Timestamp::now()).await.unwrap();
         assert_eq!(moves.len(), 1, "{moves:?}");
         assert!(moves[0].to_string().contains(said), "{}", moves[0]);
         let before = world.instance.get(&policies(), NS, "p").await.unwrap();
@@ -82,11 +84,12 @@ async fn what_would_be_refused_is_refused_when_planned() {
         (with("spec", json!({"resourceSelectors": ["everything"]})), 400, "spec"),
         (policy("p", spread), 422, "maxGroups"),
     ] {
-        let refusal = plan(&world.instance, &wrong, Timestamp::now()).await.unwrap_err();
+        let refusal = plan(&world.instance, &Value::Null, &wrong, Timestamp::now()).await.unwrap_err();
         assert!(refusal.code == code && refusal.message.contains(why), "{wrong}: {refusal}");
     }
     // Without a namespace it would be applied in `default`.
-    let moves = plan(&world.instance, &with("metadata", json!({"name": "p"})), Timestamp::now()).await.unwrap();
+    let moves =
+        plan(&world.instance, &Value::Null, &with("metadata", json!({"name": "p"})), Timestamp::now()).await.unwrap();
     assert_eq!(moves[0].to_string(), "Deployment default/web: m1 new→1");
 }
 
@@ -117,4 +120,113 @@ async fn a_trace_judges_by_scripts_and_says_nothing_of_what_is_somebody_elses() 
             })
             .await;
     }
+}
+
+/// What a plan says of the only template that would move.
+async fn planned(world: &World, settings: &Value, policy: &Value) -> Vec<String> {
+    let moves = plan(&world.instance, settings, policy, Timestamp::now()).await.unwrap();
+    moves.iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_regards_the_settings_of_the_instance() {
+    let world = World::start(2).await;
+    world.instance.create(&policies(), NS, &policy("first", only(&["m1"]))).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 1)).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |_| true).await;
+    let mut taker = policy("second", only(&["m2"]));
+    taker["spec"]["priority"] = 5.into();
+    taker["spec"]["preemption"] = "Always".into();
+    taker["spec"]["resourceSelectors"][0]["name"] = "web".into();
+    let said = planned(&world, &Value::Null, &taker).await;
+    assert_eq!(said, ["Deployment default/web: m1 1→gone m2 new→1 (taken from default/first)"]);
+    for settings in [
+        json!({"fleet.atoll.io/preemption": "false"}),
+        json!({"fleet.atoll.io/feature-gates": "PropagationPolicyPreemption=false"}),
+        json!({"fleet.atoll.io/skipped-propagating-apis": "apps"}),
+    ] {
+        assert!(planned(&world, &settings, &taker).await.is_empty(), "{settings}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_keeps_groups_of_workloads_together_and_apart() {
+    let world = World::start(2).await;
+    let rule = |name: &str, affinity: &str, placement: Value| {
+        let mut rule = policy(name, json!({"placement": placement}));
+        rule["spec"]["resourceSelectors"][0]["name"] = name.into();
+        if !affinity.is_empty() {
+            rule["spec"]["placement"]["workloadAffinity"] = json!({affinity: {"groupByLabelKey": "team"}});
+        }
+        rule
+    };
+    let group = |name: &str| {
+        let mut template = deployment(name, 1);
+        template["metadata"]["labels"]["team"] = "a".into();
+        template
+    };
+    let there = json!({"clusterAffinity": {"clusterNames": ["m2"]}});
+    for affinity in ["affinity", "antiAffinity"] {
+        let name = format!("old-{}", affinity.to_lowercase());
+        world.instance.create(&policies(), NS, &rule(&name, affinity, there.clone())).await.unwrap();
+        world.instance.create(&deployments(), NS, &group(&name)).await.unwrap();
+        world.in_member("m2", &deployments(), &name, |_| true).await;
+        let name = format!("new-{}", affinity.to_lowercase());
+        world.instance.create(&deployments(), NS, &group(&name)).await.unwrap();
+        let cluster = if affinity == "affinity" { "m2" } else { "m1" };
+        let next = rule(&name, affinity, json!({}));
+        let said = planned(&world, &Value::Null, &next).await;
+        assert_eq!(said, [format!("Deployment default/{name}: {cluster} new→1")]);
+        world.instance.create(&policies(), NS, &next).await.unwrap();
+        world.in_member(cluster, &deployments(), &name, |_| true).await;
+        assert_eq!(world.targets(&format!("{name}-deployment")).await, [cluster]);
+    }
+}
+
+async fn add_node(world: &World, member: &str, name: &str, disk: &str) {
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"disk": disk}}, "status": {
+        "allocatable": {"cpu": "4", "memory": "64Gi", "pods": "110"},
+        "conditions": [{"type": "Ready", "status": "True"}]}});
+    let made = world.member(member).create(&core("nodes"), None, &node).await.unwrap();
+    let status = json!({"status": node["status"]});
+    let name = made["metadata"]["name"].as_str().unwrap();
+    world.member(member).patch(&core("nodes"), None, name, "status", Patch::Merge, &status).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_counts_nodes_as_the_hub_does_or_says_that_it_could_not() {
+    let world = World::start_with_proxy(2).await;
+    // As much in one as in the other, but here only half of it is what is wanted.
+    for (member, name, disk) in [("m1", "a", "old"), ("m1", "b", "new"), ("m2", "a", "new"), ("m2", "b", "new")] {
+        add_node(&world, member, name, disk).await;
+    }
+    world
+        .eventually("the room is known", async || {
+            let clusters = world.instance.list(&clusters(), None, "").await.unwrap().items;
+            clusters.iter().all(|one| one["status"]["resourceSummary"]["allocatable"]["cpu"] == "8")
+        })
+        .await;
+    let mut template = deployment("web", 12);
+    template["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    template["spec"]["template"]["spec"]["nodeSelector"] = json!({"disk": "new"});
+    world.instance.create(&deployments(), NS, &template).await.unwrap();
+    let rule = policy(
+        "p",
+        json!({"placement": {"replicaScheduling": {"replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted", "weightPreference": {"dynamicWeight": "AvailableReplicas"}}}}),
+    );
+    let moves = plan(&world.instance, &Value::Null, &rule, Timestamp::now()).await.unwrap();
+    assert_eq!(moves[0].to_string(), "Deployment default/web: m1 new→4 m2 new→8");
+    // Somebody who may read policies and clusters, but ask no member.
+    let rbac = |plural: &str| Gvr::new("rbac.authorization.k8s.io", "v1", plural);
+    world.instance.delete(&rbac("clusterrolebindings"), None, "callers", &Value::Null).await.unwrap();
+    world
+        .eventually("what could not be counted is told", async || {
+            let moves = plan(&world.instance, &Value::Null, &rule, Timestamp::now()).await.unwrap();
+            moves[0].approximate == ["m1", "m2"]
+                && moves[0].to_string().contains("nodes of m1, m2 could not be counted")
+        })
+        .await;
+    world.instance.create(&policies(), NS, &rule).await.unwrap();
+    world.eventually("it is as planned", async || shares(&world, "web-deployment").await == moves[0].after).await;
 }

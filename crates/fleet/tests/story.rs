@@ -291,7 +291,9 @@ async fn the_way_of_a_template_can_be_told_and_moves_are_planned() {
     assert!(lone.obstacle.as_deref().unwrap().contains("No policy selects"), "{lone}");
     let only = json!({"placement": {"clusterAffinity": {"clusterNames": ["m1"]}}});
     let moves =
-        atoll_fleet::plan::plan(&world.instance, &policy("p", only.clone()), jiff::Timestamp::now()).await.unwrap();
+        atoll_fleet::plan::plan(&world.instance, &Value::Null, &policy("p", only.clone()), jiff::Timestamp::now())
+            .await
+            .unwrap();
     assert_eq!(moves.len(), 1);
     assert_eq!(moves[0].to_string(), "Deployment default/web: m1 new→2");
     world.instance.create(&policies(), NS, &policy("p", only)).await.unwrap();
@@ -308,6 +310,8 @@ async fn the_way_of_a_template_can_be_told_and_moves_are_planned() {
     let moves = atoll_fleet::plan::plan_without(&world.instance, "m1", jiff::Timestamp::now()).await.unwrap();
     assert!(moves[0].to_string().contains("m1 2→gone no place"), "{}", moves[0]);
     let wider = json!({"placement": {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}}});
-    let moves = atoll_fleet::plan::plan(&world.instance, &policy("p", wider), jiff::Timestamp::now()).await.unwrap();
+    let moves = atoll_fleet::plan::plan(&world.instance, &Value::Null, &policy("p", wider), jiff::Timestamp::now())
+        .await
+        .unwrap();
     assert_eq!(moves[0].to_string(), "Deployment default/web: m1 2→1 m2 new→1");
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use atoll_runtime::Endpoint;
 use clap::Args;
 
 use super::access::{Access, Fault, block_on, told};
@@ -75,7 +76,8 @@ impl Plan {
                     let text =
                         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
                     let policy: serde_json::Value = serde_saphyr::from_str(&text)?;
-                    atoll_fleet::plan::plan(&fleet, &policy, now).await.map_err(told)?
+                    let settings = self.settings().await?;
+                    atoll_fleet::plan::plan(&fleet, &settings, &policy, now).await.map_err(told)?
                 }
                 (None, None) => anyhow::bail!("give a policy with -f or a cluster with --without"),
             };
@@ -91,5 +93,23 @@ impl Plan {
             }
             Ok(())
         })
+    }
+
+    /// The settings of the instance. Who may not read them plans with the usual ones, and is told.
+    async fn settings(&self) -> anyhow::Result<serde_json::Value> {
+        let mut config = self.access.config("fleet").await?;
+        let url = config.cluster_url.to_string();
+        let Some((base, instance)) = url.trim_end_matches('/').split_once("/instances/") else {
+            return Ok(serde_json::Value::Null);
+        };
+        config.cluster_url = base.parse()?;
+        let root = Endpoint::remote("root", config, "atoll")?;
+        Ok(atoll_fleet::plan::settings(&root, instance).await.unwrap_or_else(|status| {
+            eprintln!(
+                "the usual settings are assumed; those of instance {instance} cannot be read: {}",
+                status.message
+            );
+            serde_json::Value::Null
+        }))
     }
 }

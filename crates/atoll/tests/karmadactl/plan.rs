@@ -27,7 +27,9 @@ fn why_tells_the_whole_way_and_plans_move_nothing() {
     }
     let mut changed = rule(&["member2"]);
     let file = fleet.file("planned.json", &changed.to_string()).display().to_string();
-    let planned = atoll(&fleet, &["plan", "-f", &file]).ok();
+    let planned = atoll(&fleet, &["plan", "-f", &file]);
+    assert!(planned.stderr.is_empty(), "the settings of the instance are known: {}", planned.stderr);
+    let planned = planned.ok();
     let line = planned.lines().find(|line| line.starts_with("Deployment default/planned:")).unwrap_or_default();
     assert!(line.ends_with(": member1 2→gone member2 2"), "{planned}");
     let without = atoll(&fleet, &["plan", "--without", "member2"]).ok();

@@ -1,7 +1,7 @@
 //! Why something is where it is, and what a change would move: asked as the caller.
 
 use atoll_fleet::{plan, why};
-use atoll_meta::Status;
+use atoll_meta::{Key, Status};
 use serde_json::{Value, json};
 
 use crate::ask::{self, Ask};
@@ -21,7 +21,10 @@ pub async fn call(ctx: &Ctx, method: &str, input: &Value) -> Result<Value, Statu
     let now = ctx.core.hub.now();
     let moves = match (ask.text("policy"), ask.segment_opt("without")?) {
         ("", Some(cluster)) => plan::plan_without(&endpoint, cluster, now).await?,
-        (text, None) if !text.is_empty() => plan::plan(&endpoint, &ask::object(text)?, now).await?,
+        (text, None) if !text.is_empty() => {
+            let settings = settings(ctx, ask.segment("instance")?).await?;
+            plan::plan(&endpoint, &settings, &ask::object(text)?, now).await?
+        }
         _ => return Err(Status::bad_request("give either a policy or a cluster that might be lost")),
     };
     let moves: Vec<Value> = moves
@@ -33,4 +36,11 @@ pub async fn call(ctx: &Ctx, method: &str, input: &Value) -> Result<Value, Statu
         })
         .collect();
     Ok(json!({"moves": moves}))
+}
+
+/// The settings of an instance, by which its fleet decides whoever asks; one elsewhere keeps them to itself.
+async fn settings(ctx: &Ctx, instance: &str) -> Result<Value, Status> {
+    let hub = &ctx.core.hub;
+    let described = hub.read(&hub.root(), Key::new("atoll.io", "instances", "", instance).as_str()).await?;
+    Ok(described.map(|entry| entry.object.tree(entry.modified)["metadata"]["annotations"].clone()).unwrap_or_default())
 }
