@@ -54,13 +54,8 @@ pub fn prune(manifest: &mut Value) {
         }
         _ => {}
     }
-    // What became empty is left out.
-    if let Some(meta) = manifest.pointer_mut("/metadata").and_then(Value::as_object_mut) {
-        for field in ["annotations", "labels"] {
-            if meta.get(field).is_some_and(|value| value.is_null() || value.as_object().is_some_and(Map::is_empty)) {
-                meta.remove(field);
-            }
-        }
+    for field in ["annotations", "labels"] {
+        drop_empty(manifest, "/metadata", field);
     }
 }
 
@@ -72,9 +67,20 @@ fn remove(manifest: &mut Value, pointer: &str, keys: &[&str]) {
     }
 }
 
+/// Removes a field that says nothing any more.
+fn drop_empty(manifest: &mut Value, pointer: &str, field: &str) {
+    if let Some(map) = manifest.pointer_mut(pointer).and_then(Value::as_object_mut)
+        && map.get(field).is_some_and(|value| value.is_null() || value.as_object().is_some_and(Map::is_empty))
+    {
+        map.remove(field);
+    }
+}
+
 fn job(manifest: &mut Value) {
     if manifest["spec"]["manualSelector"] != true {
-        remove(manifest, "/spec", &["selector"]);
+        remove(manifest, "/spec/selector/matchLabels", &["controller-uid", "batch.kubernetes.io/controller-uid"]);
+        drop_empty(manifest, "/spec/selector", "matchLabels");
+        drop_empty(manifest, "/spec", "selector");
         let labels =
             ["controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"];
         remove(manifest, "/spec/template/metadata/labels", &labels);
@@ -118,6 +124,12 @@ mod tests {
                        "spec": {"selector": {}, "ttlSecondsAfterFinished": 1, "template": {"metadata": {"labels": {"job-name": "a", "x": "y"}}}}}),
                 json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"},
                        "spec": {"template": {"metadata": {"labels": {"x": "y"}}}}}),
+            ),
+            (
+                json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"},
+                       "spec": {"selector": {"matchLabels": {"controller-uid": "u", "own": "x"}}}}),
+                json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"},
+                       "spec": {"selector": {"matchLabels": {"own": "x"}}}}),
             ),
             (
                 json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}, "secrets": [{"name": "a-token-x"}, {"name": "own"}]}),

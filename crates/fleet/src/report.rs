@@ -32,11 +32,7 @@ pub async fn report(core: Arc<Core>, key: BindingKey) -> Again {
             .patch(&key.gvr(), key.in_namespace(), &key.name, "status", Patch::Merge, &body)
             .await?;
     }
-    // Those that have not reported count too: what is done elsewhere is not done everywhere.
-    let members: BTreeSet<&String> =
-        binding.spec.clusters.iter().map(|target| &target.name).chain(works.keys()).collect();
-    let known = |name: &str| new.aggregated_status.iter().find(|item| item.cluster_name == name);
-    let items: Vec<Reported<'_>> = members.into_iter().map(|name| (name.clone(), known(name))).collect();
+    let items = reported(&binding, works.keys(), &new);
     tell_template(&core, &binding, &items).await
 }
 
@@ -50,6 +46,19 @@ fn difference(old: Option<&ResourceBindingStatus>, new: &ResourceBindingStatus) 
 
 /// A member and what is known of its copy.
 type Reported<'a> = (String, Option<&'a AggregatedStatusItem>);
+
+/// All members that have or shall have a copy. Those that have not reported count too: what is done elsewhere is not
+/// done everywhere.
+fn reported<'a>(
+    binding: &Binding,
+    copies: impl Iterator<Item = &'a String>,
+    status: &'a ResourceBindingStatus,
+) -> Vec<Reported<'a>> {
+    let targets = binding.spec.clusters.iter().map(|target| target.name.clone());
+    let members: BTreeSet<String> = targets.chain(copies.cloned()).collect();
+    let known = |name: &str| status.aggregated_status.iter().find(|item| item.cluster_name == name);
+    members.into_iter().map(|name| (name.clone(), known(&name))).collect()
+}
 
 async fn tell_template(core: &Core, binding: &Binding, items: &[Reported<'_>]) -> Again {
     let key = TemplateKey::of(&binding.spec.resource);
@@ -80,4 +89,31 @@ async fn tell_template(core: &Core, binding: &Binding, items: &[Reported<'_>]) -
         .patch(&watched.info.gvr, key.in_namespace(), &key.name, "status", Patch::Merge, &body)
         .await?;
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use atoll_interpreter::Interpreter;
+
+    use super::*;
+
+    #[test]
+    fn a_job_is_not_complete_while_a_member_has_not_reported() {
+        let binding: Binding = serde_json::from_value(json!({"metadata": {"name": "b", "namespace": "d"},
+            "spec": {"resource": {"apiVersion": "batch/v1", "kind": "Job", "name": "x"}, "clusters": [{"name": "m1"}, {"name": "m2"}]}}))
+        .unwrap();
+        let done = json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]});
+        let item = |name: &str| json!({"clusterName": name, "applied": true, "status": done});
+        let copies = ["m1".to_owned()];
+        for (items, complete) in [(json!([item("m1")]), false), (json!([item("m1"), item("m2")]), true)] {
+            let status: ResourceBindingStatus = serde_json::from_value(json!({"aggregatedStatus": items})).unwrap();
+            let mut job = json!({"apiVersion": "batch/v1", "kind": "Job"});
+            let all = reported(&binding, copies.iter(), &status);
+            assert_eq!(all.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["m1", "m2"]);
+            Interpreter::new().try_aggregate(&mut job, &all).unwrap();
+            assert_eq!(job.to_string().contains("Complete"), complete, "{job}");
+        }
+    }
 }

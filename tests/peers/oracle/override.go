@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 // overrides are the policies of one question, read as the original reads them from its server.
@@ -48,5 +49,18 @@ func init() {
 			return nil, err
 		}
 		return map[string]any{"object": asked.Object, "clusterPolicies": all, "policies": own}, nil
+	}
+}
+
+func init() {
+	// What a document says to those who read it, however it is written.
+	answers["yaml"] = func(line json.RawMessage) (any, error) {
+		var asked struct{ Text string }
+		if err := json.Unmarshal(line, &asked); err != nil {
+			return nil, err
+		}
+		var document any
+		err := yaml.Unmarshal([]byte(asked.Text), &document)
+		return document, err
 	}
 }

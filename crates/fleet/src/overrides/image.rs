@@ -26,7 +26,7 @@ impl Image {
 
     fn render(&self) -> String {
         let mut text = self.registry.clone();
-        if !text.is_empty() && !self.repository.is_empty() {
+        if !text.is_empty() {
             text.push('/');
         }
         text.push_str(&self.repository);
@@ -41,24 +41,45 @@ impl Image {
     }
 
     fn change(&mut self, overrider: &ImageOverrider) {
-        let part = match overrider.component {
-            ImageComponent::Registry => &mut self.registry,
-            ImageComponent::Repository => &mut self.repository,
-            // Tag and digest are one part: whichever is there is changed.
-            ImageComponent::Tag if self.tag.is_empty() && !self.digest.is_empty() => &mut self.digest,
-            ImageComponent::Tag => &mut self.tag,
+        let changed = |part: &str| match overrider.operator {
+            OverriderOperator::Add => format!("{part}{}", overrider.value),
+            OverriderOperator::Replace => overrider.value.clone(),
+            OverriderOperator::Remove => String::new(),
         };
-        match overrider.operator {
-            OverriderOperator::Add => part.push_str(&overrider.value),
-            OverriderOperator::Replace => part.clone_from(&overrider.value),
-            OverriderOperator::Remove => part.clear(),
-        }
-        if overrider.component == ImageComponent::Tag && overrider.operator == OverriderOperator::Replace {
-            let digest = overrider.value.contains(':');
-            let value = overrider.value.clone();
-            (self.tag, self.digest) = if digest { (String::new(), value) } else { (value, String::new()) };
+        match overrider.component {
+            ImageComponent::Registry => self.registry = changed(&self.registry),
+            ImageComponent::Repository => self.repository = changed(&self.repository),
+            // Tag and digest are one part: whichever is there is changed.
+            ImageComponent::Tag => {
+                let old = if self.tag.is_empty() { &self.digest } else { &self.tag };
+                self.set_tag(changed(old), overrider.operator == OverriderOperator::Remove);
+            }
         }
     }
+
+    /// What is neither tag nor digest changes nothing.
+    fn set_tag(&mut self, value: String, empty: bool) {
+        if empty || is_tag(&value) {
+            (self.tag, self.digest) = (value, String::new());
+        } else if is_digest(&value) {
+            (self.tag, self.digest) = (String::new(), value);
+        }
+    }
+}
+
+fn is_tag(text: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let rest = |byte: u8| word(byte) || byte == b'.' || byte == b'-';
+    text.len() <= 128 && text.bytes().next().is_some_and(word) && text.bytes().all(rest)
+}
+
+fn is_digest(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(algorithm, sum)| {
+        algorithm.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic())
+            && algorithm.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_+.".contains(&byte))
+            && sum.len() >= 32
+            && sum.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
 }
 
 fn change(place: &mut Value, overrider: &ImageOverrider) {
@@ -117,7 +138,18 @@ mod tests {
             ("nginx:1", Tag, Replace, "2", "nginx:2"),
             ("nginx:1", Tag, Remove, "", "nginx"),
             ("nginx@sha256:0f", Tag, Replace, "2", "nginx:2"),
-            ("nginx:1", Tag, Replace, "sha256:0f", "nginx@sha256:0f"),
+            (
+                "nginx:1",
+                Tag,
+                Replace,
+                "sha256:0123456789abcdef0123456789abcdef",
+                "nginx@sha256:0123456789abcdef0123456789abcdef",
+            ),
+            ("nginx:1", Tag, Replace, "sha256:0f", "nginx:1"),
+            ("nginx:1", Tag, Replace, "", "nginx:1"),
+            ("nginx:1", Tag, Add, ":2", "nginx:1"),
+            ("nginx:1", Tag, Add, "-alpine", "nginx:1-alpine"),
+            ("reg.io/a:1", Repository, Remove, "", "reg.io/:1"),
         ] {
             let mut place = Value::from(text);
             change(&mut place, &ImageOverrider { predicate: None, component, operator, value: value.into() });

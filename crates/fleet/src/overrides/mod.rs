@@ -51,7 +51,8 @@ impl OverridePolicy {
         let Body { spec } = item.decode().ok()?;
         let mut rules: Vec<_> =
             spec.override_rules.into_iter().map(|rule| (rule.target_cluster, rule.overriders)).collect();
-        if let Some(overriders) = spec.overriders {
+        // The old form counts only by itself.
+        if let Some(overriders) = spec.overriders.filter(|_| rules.is_empty()) {
             rules.push((spec.target_cluster, overriders));
         }
         Some(Self {
@@ -155,6 +156,10 @@ pub fn apply(
             let note = AppliedOverride { policy_name: policy.key.name.to_string(), overriders: overriders.clone() };
             if policy.key.is_namespaced() { applied.namespaced.push(note) } else { applied.cluster.push(note) }
         }
+    }
+    // Noted by name, not in the order in which they counted.
+    for notes in [&mut applied.cluster, &mut applied.namespaced] {
+        notes.sort_by(|a, b| a.policy_name.cmp(&b.policy_name));
     }
     Ok(applied)
 }

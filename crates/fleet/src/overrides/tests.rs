@@ -85,12 +85,37 @@ fn documents_inside_fields_are_changed_in_their_own_language() {
     apply(&mut two, &Cluster::default(), &[Arc::new(policy("default", "o", rule("yaml")))]).unwrap();
     let parsed: Value = serde_saphyr::from_str(two["data"]["f"].as_str().unwrap()).unwrap();
     assert_eq!(parsed, json!({"a": {"b": 2}}));
+    let mut mode = manifest("a:\n  b: 1\nmode: 0644\n");
+    apply(&mut mode, &Cluster::default(), &[Arc::new(policy("default", "o", rule("yaml")))]).unwrap();
+    let parsed: Value = serde_saphyr::from_str(mode["data"]["f"].as_str().unwrap()).unwrap();
+    assert_eq!(parsed, json!({"a": {"b": 2}, "mode": 0o644}));
+    let both = json!({"overrideRules": [{"overriders": {"fieldOverrider": [{"fieldPath": "/data/f",
+        "json": [{"subPath": "/a/b", "operator": "replace", "value": 3}], "yaml": [{"subPath": "/a/b", "operator": "replace", "value": 4}]}]}}]});
+    let mut three = manifest(r#"{"a":{"b":1}}"#);
+    apply(&mut three, &Cluster::default(), &[Arc::new(policy("default", "o", both))]).unwrap();
+    let parsed: Value = serde_saphyr::from_str(three["data"]["f"].as_str().unwrap()).unwrap();
+    assert_eq!(parsed, json!({"a": {"b": 4}}));
 }
 
 #[test]
 fn removing_what_is_not_there_is_an_error_that_names_the_policy() {
     let error = run(json!({"plaintext": [{"path": "/spec/none", "operator": "remove"}]})).unwrap_err();
     assert!(error.to_string().starts_with("override policy o: "), "{error}");
+}
+
+#[test]
+fn what_has_no_kind_any_more_is_an_error() {
+    let error = run(json!({"plaintext": [{"path": "/kind", "operator": "remove"}]})).unwrap_err();
+    assert_eq!(error.why, "nothing with a kind is left");
+}
+
+#[test]
+fn the_old_form_counts_only_without_rules() {
+    let label = |value: &str| json!({"labelsOverrider": [{"operator": "add", "value": {value: "x"}}]});
+    let spec = json!({"overrideRules": [{"overriders": label("rule")}], "overriders": label("old")});
+    let mut manifest = deployment();
+    apply(&mut manifest, &Cluster::default(), &[Arc::new(policy("default", "o", spec))]).unwrap();
+    assert_eq!(manifest["metadata"]["labels"], json!({"app": "web", "rule": "x"}));
 }
 
 #[test]

@@ -70,7 +70,11 @@ pub fn plain(manifest: &mut Value, overriders: &[PlaintextOverrider]) -> Result<
     }
     let operations: Value =
         overriders.iter().map(|one| operation(one.operator, &one.path, one.value.as_ref())).collect();
-    *manifest = atoll_patch::json_patch(manifest, &operations).map_err(|error| error.to_string())?;
+    let changed = atoll_patch::json_patch(manifest, &operations).map_err(|error| error.to_string())?;
+    if !changed["kind"].is_string() {
+        return Err("nothing with a kind is left".to_owned());
+    }
+    *manifest = changed;
     Ok(())
 }
 
@@ -84,16 +88,19 @@ pub fn field(manifest: &mut Value, overrider: &FieldOverrider) -> Result<(), Str
             patches.iter().map(|one| operation(one.operator, &one.sub_path, one.value.as_ref())).collect();
         atoll_patch::json_patch(document, &operations).map_err(|error| error.to_string())
     };
-    let mut changed = text.to_owned();
-    if !overrider.json.is_empty() {
-        let document = serde_json::from_str(&changed).map_err(|error| format!("{}: {error}", overrider.field_path))?;
-        changed = patch(&document, &overrider.json)?.to_string();
-    }
-    if !overrider.yaml.is_empty() {
-        let document: Value =
-            serde_saphyr::from_str(&changed).map_err(|error| format!("{}: {error}", overrider.field_path))?;
-        changed = serde_saphyr::to_string(&patch(&document, &overrider.yaml)?).map_err(|error| error.to_string())?;
-    }
+    // Of two languages only one is spoken.
+    let changed = if !overrider.yaml.is_empty() {
+        // As programs for Kubernetes read it: 0644 is a mode of files.
+        let options = serde_saphyr::options! { legacy_octal_numbers: true };
+        let document: Value = serde_saphyr::from_str_with_options(text, options)
+            .map_err(|error| format!("{}: {error}", overrider.field_path))?;
+        serde_saphyr::to_string(&patch(&document, &overrider.yaml)?).map_err(|error| error.to_string())?
+    } else if !overrider.json.is_empty() {
+        let document = serde_json::from_str(text).map_err(|error| format!("{}: {error}", overrider.field_path))?;
+        patch(&document, &overrider.json)?.to_string()
+    } else {
+        return Ok(());
+    };
     *place = changed.into();
     Ok(())
 }
