@@ -35,6 +35,18 @@ fn an_invited_cluster_enrols_itself_with_few_rights_and_comes_back_without_the_t
     fleet.apply("fleet", &policy(("v1", "ConfigMap"), "first", &["edge"]));
     copied("first");
 
+    // What the member refuses is told at the work and at the template.
+    fleet.kubectl("edge", &["--kubeconfig", &kube, "create", "configmap", "taken"]).ok();
+    fleet.apply("fleet", &config_map("taken", "1"));
+    fleet.apply("fleet", &policy(("v1", "ConfigMap"), "taken", &["edge"]));
+    for (namespace, kind) in [("karmada-es-edge", "Work"), ("default", "ConfigMap")] {
+        fleet.until("fleet", &["events", "-n", namespace], |event| {
+            let about = &event["involvedObject"];
+            let named = about["name"].as_str().is_some_and(|name| name.starts_with("taken"));
+            named && about["kind"] == kind && event["reason"] == "SyncFailed"
+        });
+    }
+
     let own = data.join("edge.kubeconfig").display().to_string();
     let kubectl = peers::find("kubectl").unwrap();
     let may = |arguments: &[&str]| {
@@ -50,6 +62,7 @@ fn an_invited_cluster_enrols_itself_with_few_rights_and_comes_back_without_the_t
         &["delete", "works", "-n", "karmada-es-edge"],
         &["create", "clusterroles"],
         &["get", "pods", "-n", "default"],
+        &["get", "events", "-n", "default"],
     ] {
         assert!(!may(more), "an agent may not {more:?}");
     }

@@ -141,6 +141,8 @@ pub fn of_agent(cluster: &str) -> Vec<(Gvr, Value)> {
         named("cluster.karmada.io", &["clusters/status"], &["get", "update", "patch"], &[cluster]),
         rule("config.karmada.io", &["resourceinterpretercustomizations"], &["get", "list", "watch"]),
         rule("certificates.k8s.io", &["certificatesigningrequests"], &["get", "create"]),
+        // What a member refuses is told where people look, which is at the template.
+        rule("", &["events"], &["create"]),
     ]);
     vec![
         (gvr::core("namespaces"), namespace),
