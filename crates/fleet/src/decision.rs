@@ -151,25 +151,21 @@ pub fn asks_for_room(binding: &Binding) -> bool {
         && (aggregated || dynamic)
 }
 
-/// The clusters that host a group of workloads, out of the `others` of the same namespace; `of` reads their group.
-pub fn hosts<B: Borrow<Binding>>(
+/// Where each workload of a group is, out of the `others` of the same namespace; `of` reads their group.
+pub fn members<B: Borrow<Binding>>(
     others: impl IntoIterator<Item = B>,
     binding: &Binding,
     group: &str,
     of: impl Fn(&WorkloadAffinityGroups) -> &String,
-) -> Option<BTreeSet<String>> {
+) -> Option<Vec<Vec<TargetCluster>>> {
     if group.is_empty() {
         return None;
     }
-    let mut found = BTreeSet::new();
-    for other in others {
-        let other = other.borrow();
+    let member = |other: &Binding| {
         let same = other.spec.workload_affinity_groups.as_ref().is_some_and(|groups| of(groups) == group);
-        if same && other.metadata.name != binding.metadata.name {
-            found.extend(other.spec.clusters.iter().map(|cluster| cluster.name.clone()));
-        }
-    }
-    Some(found)
+        (same && other.metadata.name != binding.metadata.name).then(|| other.spec.clusters.clone())
+    };
+    Some(others.into_iter().filter_map(|other| member(other.borrow())).collect())
 }
 
 /// Decides if the binding needs it, and writes the outcome into the binding. Whether anything changed.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use atoll_api::cluster::{Cluster, ClusterSyncMode};
 use atoll_api::words::condition as types;
 use atoll_meta::Status;
-use atoll_placement::Snapshot;
+use atoll_placement::{Snapshot, apart, together};
 use atoll_runtime::{Endpoint, Item};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -74,8 +74,10 @@ impl<'a> Outlook<'a> {
         let groups = binding.spec.workload_affinity_groups.clone().unwrap_or_default();
         let namespace = &binding.metadata.namespace;
         let others = || self.bindings().filter(|other| other.metadata.namespace == *namespace);
-        let together = decision::hosts(others(), binding, &groups.affinity_group, |other| &other.affinity_group);
-        let apart = decision::hosts(others(), binding, &groups.anti_affinity_group, |other| &other.anti_affinity_group);
+        let with = decision::members(others(), binding, &groups.affinity_group, |other| &other.affinity_group);
+        let without =
+            decision::members(others(), binding, &groups.anti_affinity_group, |other| &other.anti_affinity_group);
+        let (together, apart) = (with.and_then(together), without.map(apart));
         let around = Surroundings {
             snapshot: &self.snapshot,
             estimates: estimates.as_ref(),

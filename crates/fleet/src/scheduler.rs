@@ -1,12 +1,13 @@
 //! Decides on bindings when something they depend on changes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use atoll_api::work::WorkloadAffinityGroups;
+use atoll_api::work::{TargetCluster, WorkloadAffinityGroups};
 use atoll_meta::Status;
+use atoll_placement::{apart, together};
 
 use crate::binding::{Binding, Traits};
 use crate::core::Core;
@@ -20,8 +21,9 @@ pub fn settle(core: &Core, binding: &mut Binding) -> u64 {
     let epoch = core.epoch();
     let snapshot = core.snapshot.load();
     let groups = binding.spec.workload_affinity_groups.clone().unwrap_or_default();
-    let together = hosts(core, binding, &groups.affinity_group, |other| &other.affinity_group);
-    let apart = hosts(core, binding, &groups.anti_affinity_group, |other| &other.anti_affinity_group);
+    let with = members(core, binding, &groups.affinity_group, |other| &other.affinity_group);
+    let without = members(core, binding, &groups.anti_affinity_group, |other| &other.anti_affinity_group);
+    let (together, apart) = (with.and_then(together), without.map(apart));
     let estimates = estimates(core, binding);
     let around = Surroundings {
         snapshot: &snapshot,
@@ -53,19 +55,19 @@ fn estimates(core: &Core, binding: &Binding) -> Option<HashMap<Arc<str>, i32>> {
     Some(room.collect())
 }
 
-/// The clusters that host a group of workloads of the same namespace.
-fn hosts(
+/// Where each workload of a group of the same namespace is.
+fn members(
     core: &Core,
     binding: &Binding,
     group: &str,
     of: impl Fn(&WorkloadAffinityGroups) -> &String,
-) -> Option<BTreeSet<String>> {
+) -> Option<Vec<Vec<TargetCluster>>> {
     if group.is_empty() {
         return None;
     }
     let key = binding.key();
     let others = core.bindings(key.is_namespaced()).list_in(&key.namespace);
-    decision::hosts(others.iter().filter_map(Binding::of), binding, group, of)
+    decision::members(others.iter().filter_map(Binding::of), binding, group, of)
 }
 
 /// Decides on one binding.

@@ -61,7 +61,7 @@ impl<'a> Previous<'a> {
 
 /// The tier of a cluster, or the rule that refuses it.
 ///
-/// A cluster that already is a target is not asked for its APIs and taints: only an eviction
+/// A cluster that already is a target is not asked for its APIs, its taints and who else is there: only an eviction
 /// takes a workload away from where it runs.
 pub(crate) fn check(
     request: &Request<'_>,
@@ -89,10 +89,10 @@ pub(crate) fn check(
     if request.evicting.iter().any(|name| *name == &*cluster.name) {
         return Err(Rule::Evicting);
     }
-    if let Some(hosts) = request.affinity_hosts
-        && !hosts.is_empty()
-        && !hosts.contains(&*cluster.name)
-    {
+    if is_target {
+        return Ok(tier);
+    }
+    if let Some(hosts) = request.affinity_hosts.filter(|hosts| !hosts.contains(&*cluster.name)) {
         return Err(Rule::NotWithGroup(hosts.len()));
     }
     if request.anti_affinity_hosts.is_some_and(|hosts| hosts.contains(&*cluster.name)) {

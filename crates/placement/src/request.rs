@@ -73,9 +73,11 @@ pub struct Request<'a> {
     pub mode: Mode,
     /// Room by cluster as counted inside of it; negative is unknown.
     pub estimates: Option<&'a HashMap<Arc<str>, i32>>,
-    /// Clusters that host the group the workload wants to be with.
+    /// Clusters that host all of the group the workload wants to be with, if any of it is placed; see [`together`].
+    ///
+    /// [`together`]: crate::together
     pub affinity_hosts: Option<&'a BTreeSet<String>>,
-    /// Clusters that host the group the workload keeps away from.
+    /// Clusters that host any of the group the workload keeps away from.
     pub anti_affinity_hosts: Option<&'a BTreeSet<String>>,
     /// Switches of the scheduler.
     pub options: Options,

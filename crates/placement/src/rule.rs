@@ -23,7 +23,7 @@ pub enum Rule {
     NoGroup(Arc<str>),
     /// The workload is leaving it.
     Evicting,
-    /// It hosts nothing of the workload's group, though others do; how many.
+    /// It does not host all that is placed of the workload's group; how many do.
     NotWithGroup(usize),
     /// It hosts something of the group the workload keeps away from.
     WithGroup,
@@ -81,7 +81,7 @@ impl Rule {
             Rule::Taint(taint) => format!("cluster(s) had untolerated taint {{{}}}", taint.key),
             Rule::NoGroup(by) => format!("cluster(s) had no {by}"),
             Rule::Evicting => "cluster(s) in the process of eviction".to_owned(),
-            Rule::NotWithGroup(_) => "cluster(s) did not host the workload affinity group".to_owned(),
+            Rule::NotWithGroup(_) => "cluster(s) did not host the whole workload affinity group".to_owned(),
             Rule::WithGroup => "cluster(s) hosted the workload anti-affinity group".to_owned(),
             Rule::Rank { .. } | Rule::Group { .. } => "cluster(s) not taken by the spread constraints".to_owned(),
             Rule::NoWeight | Rule::NoShare { .. } => "cluster(s) with no share of the replicas".to_owned(),
@@ -99,7 +99,7 @@ impl fmt::Display for Rule {
             Rule::NoGroup(by) => write!(out, "has no {by} to spread by"),
             Rule::Evicting => out.write_str("is being evicted from"),
             Rule::NotWithGroup(hosts) => {
-                write!(out, "does not host the affinity group, {hosts} other(s) do")
+                write!(out, "does not host the whole affinity group, {hosts} other(s) do")
             }
             Rule::WithGroup => out.write_str("hosts the anti-affinity group"),
             Rule::Rank { place, of, most } => {

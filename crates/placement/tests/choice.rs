@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use atoll_api::policy::{
     ClusterAffinity, ClusterAffinityTerm, FieldSelector, FieldSelectorRequirement, Placement, SpreadField,
 };
-use atoll_api::work::ResourceBindingStatus;
-use atoll_placement::{Cluster, Decision, Mode, Request, Snapshot, Taint, decide};
+use atoll_api::work::{ResourceBindingStatus, TargetCluster};
+use atoll_placement::{Cluster, Decision, Mode, Request, Snapshot, Taint, apart, decide, together};
 use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use world::*;
@@ -132,13 +132,32 @@ fn workload_groups_stay_together_or_apart() {
     let snapshot = Snapshot::new([cluster("m1", 9), cluster("m2", 9)]);
     let spec = binding(&duplicated(), 1, &[]);
     let (hosts, nobody) = (BTreeSet::from(["m2".to_owned()]), BTreeSet::new());
+    let running = binding(&duplicated(), 1, &[("m1", 1)]);
     let with = |affinity, anti| {
         let request = Request { affinity_hosts: affinity, anti_affinity_hosts: anti, ..Request::of(&spec, None) };
         short(&decide(&snapshot, &request))
     };
     assert_eq!(with(Some(&hosts), None), "m2=1");
-    assert_eq!(with(Some(&nobody), None), "m1=1 m2=1");
+    assert_eq!(with(None, None), "m1=1 m2=1");
     assert_eq!(with(None, Some(&hosts)), "m1=1");
+    assert!(with(Some(&nobody), None).contains("2 cluster(s) did not host the whole workload affinity group"));
+    // Where it runs it stays, whoever else is there.
+    let request = Request { affinity_hosts: Some(&hosts), ..Request::of(&running, None) };
+    assert_eq!(short(&decide(&snapshot, &request)), "m1=1 m2=1");
+    let both = BTreeSet::from(["m1".to_owned(), "m2".to_owned()]);
+    let request = Request { anti_affinity_hosts: Some(&both), ..Request::of(&running, None) };
+    assert_eq!(short(&decide(&snapshot, &request)), "m1=1");
+}
+
+#[test]
+fn a_group_is_where_all_of_it_is_and_anyone_of_it() {
+    let in_clusters = |names: &[&str]| -> Vec<TargetCluster> {
+        names.iter().map(|name| TargetCluster { name: (*name).to_owned(), ..Default::default() }).collect()
+    };
+    let group = [in_clusters(&["m1", "m2"]), in_clusters(&[]), in_clusters(&["m2", "m3"])];
+    assert_eq!(together(&group), Some(BTreeSet::from(["m2".to_owned()])));
+    assert_eq!(together(&group[1..2]), None, "nobody is placed yet");
+    assert_eq!((apart(&group[..2]).len(), apart(&group).len()), (2, 3));
 }
 
 fn spread(constraints: Vec<atoll_api::policy::SpreadConstraint>, placement: Placement) -> Placement {

@@ -14,7 +14,9 @@ import (
 	"github.com/karmada-io/karmada/pkg/scheduler/core"
 	"github.com/karmada-io/karmada/pkg/scheduler/framework"
 	"github.com/karmada-io/karmada/pkg/scheduler/framework/plugins"
+	"github.com/karmada-io/karmada/pkg/util/indexregistry"
 	"k8s.io/apimachinery/pkg/labels"
+	indexed "k8s.io/client-go/tools/cache"
 )
 
 // world is what the scheduler sees of the clusters: those of the question.
@@ -33,15 +35,38 @@ type placed struct {
 	Message  string                       `json:"message"`
 }
 
+// others are the bindings that may belong to a group, found by it as in the scheduler.
+func others() indexed.Indexer {
+	by := func(of func(*workv1alpha2.WorkloadAffinityGroups) string) indexed.IndexFunc {
+		return func(object any) ([]string, error) {
+			groups := object.(*workv1alpha2.ResourceBinding).Spec.WorkloadAffinityGroups
+			if groups == nil || of(groups) == "" {
+				return nil, nil
+			}
+			return []string{of(groups)}, nil
+		}
+	}
+	return indexed.NewIndexer(indexed.MetaNamespaceKeyFunc, indexed.Indexers{
+		indexregistry.ResourceBindingIndexByAffinityGroup: by(
+			func(groups *workv1alpha2.WorkloadAffinityGroups) string { return groups.AffinityGroup }),
+		indexregistry.ResourceBindingIndexByAntiAffinityGroup: by(
+			func(groups *workv1alpha2.WorkloadAffinityGroups) string { return groups.AntiAffinityGroup }),
+	})
+}
+
 func init() {
-	known := &world{}
-	scheduler, err := core.NewGenericScheduler(cache.NewCache(known, nil, 0), plugins.NewInTreeRegistry())
+	known, bindings := &world{}, others()
+	if err := features.FeatureGate.SetFromMap(map[string]bool{string(features.WorkloadAffinity): true}); err != nil {
+		panic(err)
+	}
+	scheduler, err := core.NewGenericScheduler(cache.NewCache(known, bindings, 0), plugins.NewInTreeRegistry())
 	if err != nil {
 		panic(err)
 	}
 	answers["placement"] = func(line json.RawMessage) (any, error) {
 		var asked struct {
 			Clusters       []*clusterv1alpha1.Cluster         `json:"clusters"`
+			Bindings       []*workv1alpha2.ResourceBinding    `json:"bindings"`
 			Spec           workv1alpha2.ResourceBindingSpec   `json:"spec"`
 			Status         workv1alpha2.ResourceBindingStatus `json:"status"`
 			EmptyWorkloads bool                               `json:"emptyWorkloads"`
@@ -55,6 +80,13 @@ func init() {
 			return nil, err
 		}
 		known.clusters = asked.Clusters
+		listed := []any{}
+		for _, binding := range asked.Bindings {
+			listed = append(listed, binding)
+		}
+		if err := bindings.Replace(listed, ""); err != nil {
+			return nil, err
+		}
 		options := &core.ScheduleAlgorithmOption{EnableEmptyWorkloadPropagation: asked.EmptyWorkloads}
 		return place(scheduler, &asked.Spec, &asked.Status, options), nil
 	}

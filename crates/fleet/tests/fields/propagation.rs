@@ -68,10 +68,7 @@ fn bound(spec: &Value, namespaced: bool) -> Option<Binding> {
     let snapshot = clusters();
     let groups = binding.spec.workload_affinity_groups.clone().unwrap_or_default();
     // Another workload of group `tier=front` runs in m1.
-    let hosts = |group: &str| -> Option<BTreeSet<String>> {
-        let found = (group == "tier=front").then(|| "m1".to_owned());
-        (!group.is_empty()).then(|| found.into_iter().collect())
-    };
+    let hosts = |group: &str| (group == "tier=front").then(|| BTreeSet::from(["m1".to_owned()]));
     let (together, apart) = (hosts(&groups.affinity_group), hosts(&groups.anti_affinity_group));
     let around = Surroundings {
         snapshot: &snapshot,

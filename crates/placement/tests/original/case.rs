@@ -32,6 +32,8 @@ pub struct Case {
     pub clusters: Vec<Value>,
     pub spec: Value,
     pub status: Value,
+    /// Other bindings, which may be of the same group.
+    pub bindings: Vec<Value>,
     pub empty_workloads: bool,
     pub components: bool,
 }
@@ -45,8 +47,9 @@ impl Case {
         let clusters: Vec<Value> = (1..=count).map(|at| cluster(random, &format!("m{at}"), size)).collect();
         let names: Vec<String> = (1..=count).map(|at| format!("m{at}")).collect();
         let placement = placement(random, &names, components);
-        let (spec, status) = binding(random, &names, placement, components);
-        Case { clusters, spec, status, empty_workloads: random.random_bool(0.15), components }
+        let (mut spec, status) = binding(random, &names, placement, components);
+        let bindings = if random.random_bool(0.15) { company(random, &names, &mut spec) } else { Vec::new() };
+        Case { clusters, spec, status, bindings, empty_workloads: random.random_bool(0.15), components }
     }
 
     /// As the original is asked.
@@ -55,6 +58,7 @@ impl Case {
             "ask": "placement", "emptyWorkloads": self.empty_workloads, "components": self.components,
         });
         question["clusters"] = Value::Array(self.clusters);
+        question["bindings"] = Value::Array(self.bindings);
         (question["spec"], question["status"]) = (self.spec, self.status);
         question
     }
@@ -434,6 +438,32 @@ fn binding(random: &mut StdRng, names: &[String], placement: Value, components: 
         status["lastScheduledTime"] = json!(DAYS[1]);
     }
     (spec, status)
+}
+
+/// Makes a binding one of a group, or one that keeps away from it; gives the others, of which one is the same binding.
+fn company(random: &mut StdRng, names: &[String], spec: &mut Value) -> Vec<Value> {
+    let groups = |random: &mut StdRng| {
+        let mut groups = json!({});
+        for kind in ["affinityGroup", "antiAffinityGroup"] {
+            if random.random_bool(0.6) {
+                groups[kind] = json!(one(random, &["team=a", "team=a", "team=b"]));
+            }
+        }
+        groups
+    };
+    spec["workloadAffinityGroups"] = groups(random);
+    let mut others = Vec::new();
+    for name in ["web-deployment", "api-deployment", "db-deployment"] {
+        let clusters = some(random, &strings(names), names.len());
+        let clusters: Vec<Value> = clusters.iter().map(|name| json!({"name": name, "replicas": 1})).collect();
+        let namespace = if random.random_bool(0.9) { "default" } else { "other" };
+        let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": name.replace("-deployment", "")});
+        others.push(json!({
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"resource": resource, "clusters": clusters, "workloadAffinityGroups": groups(random)},
+        }));
+    }
+    others
 }
 
 fn component(random: &mut StdRng, at: usize) -> Value {

@@ -11,8 +11,8 @@ mod names;
 use std::collections::BTreeMap;
 
 use atoll_api::cluster::Cluster as Reported;
-use atoll_api::work::{ResourceBindingSpec, ResourceBindingStatus};
-use atoll_placement::{Cluster, Options, Request, Snapshot, decide};
+use atoll_api::work::{ResourceBindingSpec, ResourceBindingStatus, TargetCluster};
+use atoll_placement::{Cluster, Options, Request, Snapshot, apart, decide, together};
 use atoll_testkit::ask_original;
 use case::Case;
 use rand::SeedableRng as _;
@@ -40,12 +40,31 @@ fn short(targets: impl Iterator<Item = (String, i64)>, affinity: &str) -> String
     texts.join(" ")
 }
 
+/// Where each other binding of the same namespace and group is, if there is a group.
+fn company(case: &Case, kind: &str) -> Option<Vec<Vec<TargetCluster>>> {
+    let group = case.spec["workloadAffinityGroups"][kind].as_str()?;
+    let others = case.bindings.iter().filter(|other| {
+        let meta = &other["metadata"];
+        other["spec"]["workloadAffinityGroups"][kind] == group
+            && meta["namespace"] == "default"
+            && meta["name"] != "web-deployment"
+    });
+    Some(others.map(|other| Vec::deserialize(&other["spec"]["clusters"]).unwrap()).collect())
+}
+
 fn ours(case: &Case) -> String {
     let clusters: Vec<Reported> = case.clusters.iter().map(|cluster| Reported::deserialize(cluster).unwrap()).collect();
     let spec = ResourceBindingSpec::deserialize(&case.spec).unwrap();
     let status = ResourceBindingStatus::deserialize(&case.status).unwrap();
     let options = Options { empty_workloads: case.empty_workloads, components: case.components };
-    let request = Request { options, ..Request::of(&spec, Some(&status)) };
+    let (with, without) = (company(case, "affinityGroup"), company(case, "antiAffinityGroup"));
+    let (together, apart) = (with.and_then(together), without.map(apart));
+    let request = Request {
+        options,
+        affinity_hosts: together.as_ref(),
+        anti_affinity_hosts: apart.as_ref(),
+        ..Request::of(&spec, Some(&status))
+    };
     let decision = decide(&Snapshot::new(clusters.iter().map(Cluster::from)), &request);
     match &decision.error {
         Some(error) => format!("{}: {error}", error.reason()),
