@@ -5,7 +5,7 @@ mod world;
 
 use std::collections::BTreeSet;
 
-use atoll_api::policy::{Placement, SpreadField};
+use atoll_api::policy::{ClusterAffinity, ClusterAffinityTerm, OverflowAffinityTerm, Placement, SpreadField};
 use atoll_api::work::ResourceBindingSpec;
 use atoll_placement::{Cluster, Decision, DecisionError};
 use proptest::prelude::*;
@@ -114,6 +114,35 @@ proptest! {
         let spec = binding(&wanted, replicas, &targets(&before));
         let (fewer, more) = (decide_for(&world, &spec), decide_for(&world, &with_replicas(&spec, replicas + more)));
         prop_assert!(more.error.is_some() || fewer.error.is_none(), "{:?}", fewer.error);
+    }
+
+    #[test]
+    fn nothing_overflows_while_there_is_room_ahead(
+        world in clusters(), wanted in prop_oneof![Just(dynamic()), Just(aggregated())], before in previous(),
+        replicas in 1_i32..60, first in 0_usize..8, second in 0_usize..8,
+    ) {
+        let named = |from: usize, to: usize| -> ClusterAffinity {
+            let names = (from..to.max(from)).map(|at| format!("m{at}")).collect();
+            ClusterAffinity { cluster_names: names, ..Default::default() }
+        };
+        let (first, second) = (first.min(second).max(1), first.max(second).max(1));
+        let overflow = |name: &str, affinity| OverflowAffinityTerm { affinity_name: name.to_owned(), affinity };
+        let term = ClusterAffinityTerm {
+            affinity_name: "own".to_owned(),
+            affinity: named(0, first),
+            overflow_affinities: vec![overflow("near", named(0, second.max(first + 1))), overflow("far", Default::default())],
+        };
+        let tier = |name: &str| -> usize {
+            let at: usize = name[1..].parse().unwrap();
+            if at < first { 0 } else if at < second.max(first + 1) { 1 } else { 2 }
+        };
+        let wanted = Placement { cluster_affinities: vec![term], ..wanted };
+        let decision = decide_for(&world, &binding(&wanted, replicas, &targets(&before)));
+        let last = decision.clusters.iter().map(|target| tier(&target.name)).max().unwrap_or(0);
+        for reason in decision.reasons.iter().filter(|reason| tier(&reason.cluster) < last) {
+            let free = reason.available.unwrap_or(0) - i64::from(reason.chosen.unwrap_or(0));
+            prop_assert_eq!(free, 0, "{} has room for {} more", reason.cluster, free);
+        }
     }
 
     #[test]
