@@ -11,22 +11,15 @@ function GetDependencies(object)
 end
 
 function ReflectStatus(object)
-  local from, status = object.status or {}, {}
-  for _, field in ipairs(counts) do status[field] = from[field] end
-  local annotations = object.metadata.annotations or {}
-  status.daemonSetHash = from.daemonSetHash
-  status.generation = object.metadata.generation
-  status.observedGeneration = from.observedGeneration
-  status.resourceTemplateGeneration = tonumber(annotations["resourcetemplate.karmada.io/generation"])
-  return status
+  local fields = { "daemonSetHash" }
+  for _, field in ipairs(counts) do table.insert(fields, field) end
+  return reflect(object, fields)
 end
 
 function AggregateStatus(object, items)
   local status = object.status or {}
   add_up(status, counts, items)
-  for _, item in ipairs(items) do
-    status.daemonSetHash = (item.status or {}).daemonSetHash or status.daemonSetHash
-  end
+  take_last(status, { "daemonSetHash" }, items)
   if all_current(object, items) then status.observedGeneration = object.metadata.generation end
   object.status = status
   return object

@@ -86,23 +86,30 @@ end
 -- A job runs in one cluster; the last that says something is right.
 function AggregateStatus(object, items)
   local status = object.status or {}
-  for _, item in ipairs(items) do
-    if item.status ~= nil then
-      for _, field in ipairs(fields) do status[field] = item.status[field] end
-    end
-  end
+  local last = {}
+  for _, item in ipairs(items) do last = item.status or last end
+  for _, field in ipairs(fields) do status[field] = last[field] end
   object.status = status
   return object
 end
 
--- A job that has not begun is unhealthy, unless it is known why.
+-- States that a job stays in, or that end soon and well.
+local settled = {
+  RUNNING = true, FINISHED = true, FAILED = true, CANCELED = true, SUSPENDED = true,
+  CANCELLING = true, FAILING = true, RESTARTING = true,
+}
+local starting = { CREATED = true, INITIALIZING = true, RECONCILING = true }
+-- Errors of the user: they would be the same elsewhere.
+local mistakes = { "ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff" }
+
+-- A job that has not begun is unhealthy, unless another cluster could not do better.
 function InterpretHealth(object)
-  local status = object.status
-  if status == nil then return false end
+  local status = object.status or {}
   local state = (status.jobStatus or {}).state
-  if state == nil then return status.error ~= nil end
-  if state == "CREATED" or state == "INITIALIZING" or state == "RECONCILING" then
-    return status.error ~= nil or status.jobManagerDeploymentStatus == "ERROR"
+  if state == nil then return status.jobManagerDeploymentStatus == "READY" and status.lifecycleState == "STABLE" end
+  if not starting[state] then return settled[state] == true end
+  for _, mistake in ipairs(mistakes) do
+    if string.find(status.error or "", mistake, 1, true) ~= nil then return true end
   end
-  return true
+  return false
 end

@@ -1,13 +1,29 @@
--- Jobs and clusters with several pod templates: those of Kubeflow, Volcano, Ray and Spark. All parts run in one cluster.
+-- Jobs and clusters with several pod templates: those of Kubeflow, Volcano, Ray and Spark.
 local kube = require("kube")
 
--- Parts of a map from role to replicas and template, in the order of their names.
-local function roles(map)
+-- Parts of a map from role to replicas and template, in this order or else in that of their names.
+local function roles(map, order)
+  local found = {}
+  for _, name in ipairs(order) do
+    local one = (map or {})[name]
+    if one ~= nil then
+      table.insert(found, { name = string.lower(name), replicas = tonumber(one.replicas) or 1, template = one.template })
+    end
+  end
+  return found
+end
+
+-- Without a number there are no workers, but one of anything else.
+local function mpi(map)
   local names, found = {}, {}
-  for name in pairs(map or {}) do table.insert(names, name) end
+  for name, one in pairs(map or {}) do
+    if one.template ~= nil then table.insert(names, name) end
+  end
   table.sort(names)
   for _, name in ipairs(names) do
-    table.insert(found, { name = string.lower(name), replicas = map[name].replicas or 1, template = map[name].template })
+    local few = string.lower(name) == "worker" and 0 or 1
+    local replicas = tonumber(map[name].replicas) or few
+    table.insert(found, { name = name, replicas = replicas, template = map[name].template })
   end
   return found
 end
@@ -15,52 +31,79 @@ end
 local function ray(spec)
   local found = {}
   if spec == nil then return found end
-  if spec.headGroupSpec ~= nil then
+  if (spec.headGroupSpec or {}).template ~= nil then
     table.insert(found, { name = "ray-head", replicas = 1, template = spec.headGroupSpec.template })
   end
-  for _, group in ipairs(spec.workerGroupSpecs or {}) do
-    local hosts = group.numOfHosts or 1
-    local replicas = (group.replicas or group.minReplicas or 1) * hosts
-    table.insert(found, { name = group.groupName, replicas = replicas, template = group.template })
+  for at, group in ipairs(spec.workerGroupSpecs or {}) do
+    local name = group.groupName
+    if name == nil or name == "" then name = "worker-" .. at end
+    local replicas = (group.replicas or 0) * (group.numOfHosts or 1)
+    table.insert(found, { name = name, replicas = replicas, template = group.template })
   end
   return found
 end
 
--- Spark writes megabytes as 512m.
+-- Mebibytes: Java writes them as 512m.
 local function memory(amount)
-  local number, unit = string.match(tostring(amount or ""), "^(%d+)(%a*)$")
-  if number == nil then return amount end
-  local units = { m = "Mi", mb = "Mi", g = "Gi", gb = "Gi", k = "Ki", kb = "Ki", t = "Ti", b = "" }
-  return number .. (units[string.lower(unit)] or unit)
+  local number, unit = string.match(string.lower(tostring(amount)), "^(%d+%.?%d*)(%a?)b?$")
+  local units = { b = 1 / 1024 ^ 2, k = 1 / 1024, m = 1, g = 1024, t = 1024 ^ 2, p = 1024 ^ 3 }
+  if number == nil or units[unit] == nil then error("memory of Spark cannot be " .. tostring(amount)) end
+  return tonumber(number) * units[unit]
 end
 
-local function spark(name, part, replicas)
-  local cores = part.coreRequest or part.cores
-  if cores ~= nil then cores = tostring(cores) end
-  local needs = { resourceRequest = { cpu = cores, memory = memory(part.memory) }, priorityClassName = part.priorityClassName }
-  if part.nodeSelector ~= nil or part.tolerations ~= nil then
-    needs.nodeClaim = { nodeSelector = part.nodeSelector, tolerations = part.tolerations }
+-- Spark takes a share more than it is told, and at least 384 MiB more.
+local function spark(name, part, replicas, share)
+  local own = memory(part.memory or "1g")
+  local more = part.memoryOverhead ~= nil and memory(part.memoryOverhead) or math.max(own * share, 384)
+  local needs = { resourceRequest = { cpu = part.coreRequest or part.cores or 1, memory = string.format("%fMi", own + more) } }
+  local gpu = part.gpu or {}
+  if gpu.name ~= nil and gpu.name ~= "" and (tonumber(gpu.quantity) or 0) > 0 then
+    needs.resourceRequest[gpu.name] = gpu.quantity
+  end
+  needs.priorityClassName = part.priorityClassName
+  local affinity = ((part.affinity or {}).nodeAffinity or {}).requiredDuringSchedulingIgnoredDuringExecution
+  if part.nodeSelector ~= nil or part.tolerations ~= nil or affinity ~= nil then
+    needs.nodeClaim = { nodeSelector = part.nodeSelector, tolerations = part.tolerations, hardNodeAffinity = affinity }
   end
   return { name = name, replicas = replicas, needs = needs }
 end
 
-local function parts(object)
-  local spec = object.spec or {}
-  if object.kind == "PyTorchJob" then return roles(spec.pytorchReplicaSpecs) end
-  if object.kind == "TFJob" then return roles(spec.tfReplicaSpecs) end
-  if object.kind == "MPIJob" then return roles(spec.mpiReplicaSpecs) end
-  if object.kind == "RayCluster" then return ray(spec) end
-  if object.kind == "RayJob" then return ray(spec.rayClusterSpec) end
-  if object.kind == "SparkApplication" then
-    local executor = spec.executor or {}
-    return { spark("driver", spec.driver or {}, 1), spark("executor", executor, executor.instances or 1) }
+local function spark_parts(spec)
+  local language = string.lower(spec.type or "")
+  local share = tonumber(spec.memoryOverheadFactor)
+  if share == nil then share = (language == "java" or language == "scala") and 0.1 or 0.4 end
+  local executor = spec.executor or {}
+  local replicas = tonumber(executor.instances) or 1
+  local dynamic = spec.dynamicAllocation or {}
+  if dynamic.enabled then
+    replicas = math.max(replicas, tonumber(dynamic.initialExecutors) or 1, tonumber(dynamic.minExecutors) or 1)
   end
+  return { spark("driver", spec.driver or {}, 1, share), spark("executor", executor, replicas, share) }
+end
+
+-- As many of each task must run together.
+local function volcano(tasks)
   local found = {}
-  for at, task in ipairs(spec.tasks or {}) do
-    local name = task.name or ("task-" .. at)
-    table.insert(found, { name = name, replicas = task.replicas or 1, template = task.template })
+  for at, task in ipairs(tasks or {}) do
+    local name = task.name
+    if name == nil or name == "" then name = "task-" .. (at - 1) end
+    table.insert(found, { name = name, replicas = tonumber(task.minAvailable) or 1, template = task.template })
   end
   return found
+end
+
+local function parts(object)
+  local spec = object.spec or {}
+  if object.kind == "PyTorchJob" then return roles(spec.pytorchReplicaSpecs, { "Master", "Worker" }) end
+  if object.kind == "TFJob" then
+    return roles(spec.tfReplicaSpecs, { "PS", "Worker", "Chief", "Master", "Evaluator" })
+  end
+  if object.kind == "MPIJob" then return mpi(spec.mpiReplicaSpecs) end
+  if object.kind == "RayCluster" then return ray(spec) end
+  if object.kind == "RayJob" then return ray(spec.rayClusterSpec) end
+  if object.kind == "RayService" then return ray(spec.rayClusterConfig) end
+  if object.kind == "SparkApplication" then return spark_parts(spec) end
+  return volcano(spec.tasks)
 end
 
 function GetComponents(object)
@@ -75,7 +118,10 @@ end
 
 function GetDependencies(object)
   local found, known = {}, {}
-  for _, part in ipairs(parts(object)) do
+  local all = parts(object)
+  local submitter = (object.spec or {}).submitterPodTemplate
+  if submitter ~= nil then table.insert(all, { template = submitter }) end
+  for _, part in ipairs(all) do
     if part.template ~= nil then
       for _, one in ipairs(kube.getPodDependencies(part.template, object.metadata.namespace)) do
         local key = one.kind .. "/" .. one.name
@@ -89,26 +135,80 @@ function GetDependencies(object)
   return found
 end
 
--- The last member that says something is right.
-function AggregateStatus(object, items)
-  for _, item in ipairs(items) do
-    if item.status ~= nil then object.status = item.status end
+local function holds(status, kind)
+  for _, one in ipairs(status.conditions or {}) do
+    if one.type == kind and one.status == "True" then return true end
   end
-  return object
+  return false
 end
 
-local bad = { Failed = true, Aborted = true, Terminated = true, FAILED = true, STOPPED = true, SUBMISSION_FAILED = true, FAILING = true }
+-- Older ones only have a state.
+local function ray_cluster(status)
+  if status.conditions == nil then return status.state == "ready" end
+  return holds(status, "HeadPodReady") and holds(status, "RayClusterProvisioned")
+    and not holds(status, "RayClusterReplicaFailure")
+end
 
--- What has not failed is well, as soon as something is known of it.
+local volcano_phases = {
+  Pending = true, Running = true, Restarting = true, Completing = true, Completed = true,
+  Aborting = true, Aborted = true, Terminating = true, Terminated = true,
+}
+
 function InterpretHealth(object)
   local status = object.status
   if status == nil then return false end
-  if object.kind == "RayCluster" then return status.state == "ready" end
-  for _, one in ipairs(status.conditions or {}) do
-    if one.type == "Failed" and one.status == "True" then return false end
+  if object.kind == "RayCluster" then return ray_cluster(status) end
+  if object.kind == "RayService" then return holds(status, "Ready") end
+  if object.kind == "RayJob" then
+    local ended = status.jobDeploymentStatus == "Complete" and status.jobStatus == "SUCCEEDED"
+    return status.jobDeploymentStatus == "Running" or ended
   end
-  local phase = status.jobDeploymentStatus
-  if type(status.state) == "table" then phase = status.state.phase end
-  if status.applicationState ~= nil then phase = status.applicationState.state end
-  return not (bad[phase] or bad[status.jobStatus])
+  if object.kind == "SparkApplication" then
+    local state = (status.applicationState or {}).state
+    return state ~= nil and state ~= "FAILED"
+  end
+  if object.kind == "Job" then return volcano_phases[(status.state or {}).phase] == true end
+  -- Those of Kubeflow are well as soon as something is known of them and it is not a failure.
+  if status.conditions == nil or (object.kind == "MPIJob" and #status.conditions == 0) then return false end
+  return not holds(status, "Failed")
+end
+
+-- The head, and the workers of all groups; each is taken for the largest. For RayServices.
+function GetReplicas(object)
+  local all = parts(object)
+  if #all == 0 or all[1].name ~= "ray-head" then return 0 end
+  local replicas, needs = 0, kube.accuratePodRequirements(all[1].template)
+  for _, part in ipairs(all) do
+    replicas = replicas + part.replicas
+    local own = part.template ~= nil and kube.accuratePodRequirements(part.template) or {}
+    for _, name in ipairs({ "cpu", "memory" }) do
+      local amount = (own.resourceRequest or {})[name]
+      if amount ~= nil and needs ~= nil then
+        needs.resourceRequest = needs.resourceRequest or {}
+        local most = needs.resourceRequest[name]
+        if kube.getResourceQuantity(amount) > kube.getResourceQuantity(most) then needs.resourceRequest[name] = amount end
+      end
+    end
+  end
+  return replicas, needs
+end
+
+-- The head stays; the workers are divided as they were, or evenly where there were none.
+function ReviseReplica(object, replicas)
+  local groups = ((object.spec or {}).rayClusterConfig or {}).workerGroupSpecs or {}
+  local workers, before, given = math.max(0, replicas - 1), 0, 0
+  for _, group in ipairs(groups) do before = before + (group.replicas or 0) end
+  for at, group in ipairs(groups) do
+    local share
+    if at == #groups then
+      share = workers - given
+    elseif before > 0 then
+      share = math.floor(workers * (group.replicas or 0) / before + 0.5)
+    else
+      share = math.floor(workers / #groups) + (at <= workers % #groups and 1 or 0)
+    end
+    group.replicas = share
+    given = given + share
+  end
+  return object
 end

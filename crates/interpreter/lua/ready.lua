@@ -10,9 +10,14 @@ end
 -- Older policies of Kyverno only have a field.
 local function is_ready(status)
   if status == nil then return false end
+  if status.ready ~= nil then return status.ready end
   local ready = condition(status, "Ready")
-  if ready == nil then return status.ready == true end
-  return ready.status == "True"
+  return ready ~= nil and ready.status == "True"
+end
+
+-- Kyverno does not say which generation it has seen.
+local function is_policy(object)
+  return string.find(object.apiVersion, "kyverno", 1, true) ~= nil
 end
 
 function InterpretHealth(object)
@@ -29,35 +34,65 @@ function Retain(desired, observed)
 end
 
 function ReflectStatus(object)
-  local status = object.status or {}
+  local status = object.status
+  if status == nil then return {} end
+  if is_policy(object) then return status end
   local annotations = object.metadata.annotations or {}
   status.generation = object.metadata.generation
   status.resourceTemplateGeneration = tonumber(annotations["resourcetemplate.karmada.io/generation"])
   return status
 end
 
--- The template is as well as the first member that is not, and says which.
-function AggregateStatus(object, items)
-  local former = (object.status or {}).observedGeneration
-  local chosen, current = nil, #items > 0
+-- Conditions that say the same in several members are one, with what each of them adds.
+local function conditions(items)
+  local all, place = {}, {}
   for _, item in ipairs(items) do
-    local status = item.status
-    if status == nil or status.resourceTemplateGeneration ~= object.metadata.generation
-        or (status.observedGeneration ~= nil and status.observedGeneration ~= status.generation) then
-      current = false
-    end
-    if status ~= nil and (chosen == nil or (is_ready(chosen.status) and not is_ready(status))) then chosen = item end
-  end
-  if chosen == nil then return object end
-  local status = chosen.status
-  if not is_ready(status) then
-    for _, one in ipairs(status.conditions or {}) do
-      one.message = chosen.clusterName .. ": " .. (one.message or "")
+    for _, one in ipairs((item.status or {}).conditions or {}) do
+      local key = table.concat({ one.type or "", one.status or "", one.reason or "" }, "/")
+      local message = item.clusterName .. "=" .. (one.message or "")
+      if place[key] ~= nil then
+        all[place[key]].message = all[place[key]].message .. ", " .. message
+      else
+        one.message = message
+        table.insert(all, one)
+        place[key] = #all
+      end
     end
   end
-  status.generation, status.resourceTemplateGeneration = nil, nil
-  if status.observedGeneration ~= nil then
-    status.observedGeneration = current and object.metadata.generation or former
+  return all
+end
+
+-- Fields that are put together in their own way, or are only for members.
+local own = { conditions = true, observedGeneration = true, generation = true, resourceTemplateGeneration = true, rulecount = true }
+
+local function rules(items)
+  local sum
+  for _, item in ipairs(items) do
+    for name, count in pairs((item.status or {}).rulecount or {}) do
+      sum = sum or {}
+      sum[name] = (sum[name] or 0) + count
+    end
+  end
+  return sum
+end
+
+-- What the last member says, with the conditions of all.
+function AggregateStatus(object, items)
+  local former, status, fields, known = object.status or {}, {}, {}, {}
+  for _, item in ipairs(items) do
+    for field in pairs(item.status or {}) do
+      if not own[field] and not known[field] then
+        known[field] = true
+        table.insert(fields, field)
+      end
+    end
+  end
+  take_last(status, fields, items)
+  status.rulecount = rules(items)
+  status.conditions = conditions(items)
+  status.observedGeneration = former.observedGeneration
+  if not is_policy(object) and all_current(object, items) then
+    status.observedGeneration = object.metadata.generation
   end
   object.status = status
   return object
@@ -75,6 +110,7 @@ function GetDependencies(object)
   end
   for _, field in ipairs({ "secretRef", "certSecretRef", "proxySecretRef" }) do add("Secret", spec[field]) end
   for _, field in ipairs({ "verify", "decryption", "kubeConfig" }) do add("Secret", (spec[field] or {}).secretRef) end
+  add("Secret", (((spec.chart or {}).spec or {}).verify or {}).secretRef)
   add("ServiceAccount", spec.serviceAccountName)
   local lists = { spec.valuesFrom or {}, (spec.postBuild or {}).substituteFrom or {} }
   for _, list in ipairs(lists) do

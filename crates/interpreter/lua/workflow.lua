@@ -18,7 +18,6 @@ local function steps(object)
   return {
     spec = {
       serviceAccountName = spec.serviceAccountName, imagePullSecrets = spec.imagePullSecrets,
-      nodeSelector = spec.nodeSelector, tolerations = spec.tolerations,
       volumes = volumes, containers = containers,
     },
   }
@@ -26,15 +25,13 @@ end
 
 -- At most so many steps run at a time.
 function GetReplicas(object)
-  local needs = {}
-  if object.spec.nodeSelector ~= nil or object.spec.tolerations ~= nil then
-    needs.nodeClaim = { nodeSelector = object.spec.nodeSelector, tolerations = object.spec.tolerations }
-  end
-  return object.spec.parallelism or 1, needs
+  local spec = object.spec
+  local pod = { affinity = spec.affinity, nodeSelector = spec.nodeSelector, tolerations = spec.tolerations }
+  return spec.parallelism or 1, kube.accuratePodRequirements({ spec = pod })
 end
 
 function ReviseReplica(object, replicas)
-  if object.spec.parallelism ~= nil then object.spec.parallelism = replicas end
+  object.spec.parallelism = replicas
   return object
 end
 
@@ -51,5 +48,11 @@ function InterpretHealth(object)
 end
 
 function GetDependencies(object)
-  return kube.getPodDependencies(steps(object), object.metadata.namespace)
+  local namespace = object.metadata.namespace
+  local found = kube.getPodDependencies(steps(object), namespace)
+  local account = (object.spec.executor or {}).serviceAccountName
+  if account ~= nil and account ~= "" then
+    table.insert(found, { apiVersion = "v1", kind = "ServiceAccount", namespace = namespace, name = account })
+  end
+  return found
 end

@@ -2,10 +2,22 @@
 local kube = require("kube")
 
 local counts = {
-  "replicas", "readyReplicas", "updatedReplicas", "availableReplicas",
-  "updatedReadyReplicas", "updatedAvailableReplicas", "expectedUpdatedReplicas", "currentReplicas",
+  CloneSet = {
+    "replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "updatedReadyReplicas",
+    "expectedUpdatedReplicas",
+  },
+  StatefulSet = {
+    "replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "updatedReadyReplicas", "currentReplicas",
+  },
+  UnitedDeployment = {
+    "replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "updatedReadyReplicas", "unavailableReplicas",
+  },
 }
-local names = { "currentRevision", "updateRevision", "labelSelector" }
+local names = {
+  CloneSet = { "currentRevision", "updateRevision", "labelSelector" },
+  StatefulSet = { "currentRevision", "updateRevision" },
+  UnitedDeployment = {},
+}
 
 -- A UnitedDeployment has the template of a workload, and that has the one of its pods.
 local function pod(object)
@@ -32,22 +44,33 @@ function GetDependencies(object)
 end
 
 function ReflectStatus(object)
-  local from, status = object.status or {}, {}
-  for _, field in ipairs(counts) do status[field] = from[field] end
-  for _, field in ipairs(names) do status[field] = from[field] end
-  local annotations = object.metadata.annotations or {}
-  status.generation = object.metadata.generation
-  status.observedGeneration = from.observedGeneration
-  status.resourceTemplateGeneration = tonumber(annotations["resourcetemplate.karmada.io/generation"])
-  return status
+  local fields = {}
+  for _, list in ipairs({ counts[object.kind], names[object.kind] }) do
+    for _, field in ipairs(list) do table.insert(fields, field) end
+  end
+  if object.kind == "UnitedDeployment" then table.insert(fields, "conditions") end
+  return reflect(object, fields)
+end
+
+-- Of each type the last condition that a member has.
+local function conditions(items)
+  local place, all = {}, {}
+  for _, item in ipairs(items) do
+    for _, one in ipairs((item.status or {}).conditions or {}) do
+      place[one.type] = place[one.type] or #all + 1
+      all[place[one.type]] = one
+    end
+  end
+  return all
 end
 
 function AggregateStatus(object, items)
   local status = object.status or {}
-  add_up(status, counts, items)
-  for _, item in ipairs(items) do
-    local member = item.status or {}
-    for _, field in ipairs(names) do status[field] = member[field] or status[field] end
+  add_up(status, counts[object.kind], items)
+  take_last(status, names[object.kind], items)
+  if object.kind == "UnitedDeployment" then
+    local all = conditions(items)
+    if #all > 0 then status.conditions = all end
   end
   if all_current(object, items) then status.observedGeneration = object.metadata.generation end
   object.status = status

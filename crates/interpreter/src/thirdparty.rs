@@ -37,10 +37,11 @@ macro_rules! summing {
 
 const WORKLOAD_SCRIPT: &str = summing!("../lua/workload.lua");
 const BROADCAST_SCRIPT: &str = summing!("../lua/broadcast.lua");
-const READY_SCRIPT: &str = include_str!("../lua/ready.lua");
-const PARTS_SCRIPT: &str = include_str!("../lua/parts.lua");
+const READY_SCRIPT: &str = summing!("../lua/ready.lua");
+const PARTS_SCRIPT: &str =
+    concat!(include_str!("../lua/sums.lua"), include_str!("../lua/parts.lua"), include_str!("../lua/together.lua"));
 
-const KNOWN: [Known; 27] = [
+const KNOWN: [Known; 29] = [
     known("apps.kruise.io/v1alpha1", "CloneSet", WORKLOAD, WORKLOAD_SCRIPT),
     known("apps.kruise.io/v1beta1", "StatefulSet", WORKLOAD, WORKLOAD_SCRIPT),
     known("apps.kruise.io/v1alpha1", "UnitedDeployment", WORKLOAD, WORKLOAD_SCRIPT),
@@ -48,8 +49,14 @@ const KNOWN: [Known; 27] = [
     known(
         "apps.kruise.io/v1alpha1",
         "BroadcastJob",
-        &[Replicas, Revise, Aggregate, Health, Dependencies],
+        &[Replicas, Revise, Retain, Reflect, Aggregate, Health, Dependencies],
         BROADCAST_SCRIPT,
+    ),
+    known(
+        "apps.kruise.io/v1alpha1",
+        "SidecarSet",
+        &[Replicas, Retain, Reflect, Aggregate, Health, Dependencies],
+        summing!("../lua/sidecar.lua"),
     ),
     known("apps.kruise.io/v1alpha1", "DaemonSet", DAEMON, summing!("../lua/daemon.lua")),
     known("argoproj.io/v1alpha1", "Rollout", WORKLOAD, summing!("../lua/rollout.lua")),
@@ -75,6 +82,7 @@ const KNOWN: [Known; 27] = [
     known("batch.volcano.sh/v1alpha1", "Job", PARTS, PARTS_SCRIPT),
     known("ray.io/v1", "RayCluster", PARTS, PARTS_SCRIPT),
     known("ray.io/v1", "RayJob", PARTS, PARTS_SCRIPT),
+    known("ray.io/v1", "RayService", &[Replicas, Revise, Aggregate, Health, Dependencies], PARTS_SCRIPT),
     known("sparkoperator.k8s.io/v1beta2", "SparkApplication", &[Components, Aggregate, Health], PARTS_SCRIPT),
     known(
         "argoproj.io/v1alpha1",
@@ -82,7 +90,7 @@ const KNOWN: [Known; 27] = [
         &[Replicas, Revise, Retain, Health, Dependencies],
         include_str!("../lua/workflow.lua"),
     ),
-    known("kubeflow.org/v1", "Notebook", &[Replicas, Reflect, Aggregate, Health], include_str!("../lua/notebook.lua")),
+    known("kubeflow.org/v1", "Notebook", &[Replicas, Reflect, Aggregate, Health], summing!("../lua/notebook.lua")),
 ];
 
 /// The scripts for these kinds.

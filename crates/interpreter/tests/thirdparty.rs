@@ -78,11 +78,11 @@ fn flink_has_two_components() {
             )
         })
         .collect();
-    assert_eq!(short, [("jobmanager", 1, "2048Mi"), ("taskmanager", 3, "1Gi")]);
+    assert_eq!(short, [("jobmanager", 1, "2Gi"), ("taskmanager", 3, "1Gi")]);
     let (replicas, needs) = it.replicas(&flink).unwrap().unwrap();
     assert_eq!(
         (replicas, serde_json::to_value(needs.unwrap().requests).unwrap()),
-        (4, json!({"cpu": "2", "memory": "2048Mi"}))
+        (4, json!({"cpu": "2", "memory": "2Gi"}))
     );
     assert_eq!(it.try_health(&flink), Ok(Health::Healthy));
     assert_eq!(it.reflect(&flink), Some(json!({"jobStatus": {"state": "RUNNING"}, "error": "x"})));
@@ -119,18 +119,20 @@ fn kinds_of_flux_and_kyverno_are_as_ready_as_they_say() {
         let told = json!({"observedGeneration": 1, "lastAppliedRevision": "main", "conditions": [{"type": "Ready", "status": "True"}]});
         let reflected = it.try_reflect(&object(told.clone())).unwrap().unwrap();
         assert_eq!(reflected["lastAppliedRevision"], "main");
-        assert_eq!((&reflected["generation"], &reflected["resourceTemplateGeneration"]), (&json!(1), &json!(4)));
+        let generations = (reflected["generation"].as_i64(), reflected["resourceTemplateGeneration"].as_i64());
+        assert_eq!(generations, if kind == "ClusterPolicy" { (None, None) } else { (Some(1), Some(4)) });
         let mut template = json!({"apiVersion": api_version, "kind": kind, "metadata": {"generation": 4}, "spec": {}});
         let mut items = vec![("a".to_owned(), ready("True", "fine")), ("b".to_owned(), ready("False", "no access"))];
         assert!(it.try_aggregate(&mut template, &items).unwrap());
-        let condition = &template["status"]["conditions"][0];
-        assert_eq!((&condition["status"], &condition["message"]), (&json!("False"), &json!("b: no access")));
-        assert_eq!(template["status"]["observedGeneration"], 4);
+        let conditions = &template["status"]["conditions"];
+        assert_eq!((&conditions[0]["status"], &conditions[0]["message"]), (&json!("True"), &json!("a=fine")));
+        assert_eq!((&conditions[1]["status"], &conditions[1]["message"]), (&json!("False"), &json!("b=no access")));
+        assert_eq!(template["status"]["observedGeneration"] == 4, kind != "ClusterPolicy");
         assert!(template["status"].get("resourceTemplateGeneration").is_none());
         assert!(!it.try_aggregate(&mut template, &items).unwrap(), "the same again changes nothing");
         items[1].1 = ready("True", "fine");
         assert!(it.try_aggregate(&mut template, &items).unwrap());
-        assert_eq!(template["status"]["conditions"][0]["message"], "fine");
+        assert_eq!(template["status"]["conditions"][0]["message"], "a=fine, b=fine");
     }
 }
 
@@ -157,7 +159,7 @@ fn jobs_of_several_parts_say_what_each_needs() {
     let part = |replicas: i64| json!({"replicas": replicas, "template": pod()});
     let worker = json!({"groupName": "small", "replicas": 2, "numOfHosts": 2, "template": pod()});
     let cluster = json!({"headGroupSpec": {"template": pod()}, "workerGroupSpecs": [worker]});
-    let task = |name: &str, replicas: i64| json!({"name": name, "replicas": replicas, "template": pod()});
+    let task = |name: &str, least: i64| json!({"name": name, "replicas": 9, "minAvailable": least, "template": pod()});
     for (api_version, kind, spec, wanted) in [
         (
             "kubeflow.org/v1",
@@ -169,13 +171,13 @@ fn jobs_of_several_parts_say_what_each_needs() {
             "kubeflow.org/v1",
             "TFJob",
             json!({"tfReplicaSpecs": {"PS": part(2), "Chief": {"template": pod()}}}),
-            vec![("chief", 1), ("ps", 2)],
+            vec![("ps", 2), ("chief", 1)],
         ),
         (
             "kubeflow.org/v2beta1",
             "MPIJob",
             json!({"mpiReplicaSpecs": {"Launcher": part(1), "Worker": part(4)}}),
-            vec![("launcher", 1), ("worker", 4)],
+            vec![("Launcher", 1), ("Worker", 4)],
         ),
         ("batch.volcano.sh/v1alpha1", "Job", json!({"tasks": [task("b", 2), task("a", 1)]}), vec![("b", 2), ("a", 1)]),
         ("ray.io/v1", "RayCluster", cluster.clone(), vec![("ray-head", 1), ("small", 4)]),
@@ -189,9 +191,9 @@ fn jobs_of_several_parts_say_what_each_needs() {
         assert_eq!(needs.resource_request["cpu"].0, "100m", "{kind}");
         let found: Vec<String> = it.try_dependencies(&job).unwrap().into_iter().map(|one| one.name).collect();
         assert_eq!(found, ["robot"], "{kind}: once, although each part names it");
-        let items = [("a".to_owned(), json!({"state": "x"}))];
+        let items = [("a".to_owned(), json!({"startTime": "2026-01-02T03:04:05Z"}))];
         assert!(it.try_aggregate(&mut job, &items).unwrap());
-        assert_eq!(job["status"], items[0].1);
+        assert_eq!(job["status"]["startTime"], "2026-01-02T03:04:05Z", "{kind}");
     }
 }
 
@@ -204,9 +206,12 @@ fn jobs_of_several_parts_are_well_until_they_fail() {
         ("kubeflow.org/v1", "TFJob", condition("Failed"), Health::Unhealthy),
         ("kubeflow.org/v2beta1", "MPIJob", Value::Null, Health::Unhealthy),
         ("batch.volcano.sh/v1alpha1", "Job", json!({"state": {"phase": "Running"}}), Health::Healthy),
-        ("batch.volcano.sh/v1alpha1", "Job", json!({"state": {"phase": "Aborted"}}), Health::Unhealthy),
+        ("batch.volcano.sh/v1alpha1", "Job", json!({"state": {"phase": "Failed"}}), Health::Unhealthy),
         ("ray.io/v1", "RayCluster", json!({"state": "ready"}), Health::Healthy),
         ("ray.io/v1", "RayCluster", json!({"state": "suspended"}), Health::Unhealthy),
+        ("ray.io/v1", "RayCluster", condition("HeadPodReady"), Health::Unhealthy),
+        ("ray.io/v1", "RayService", condition("Ready"), Health::Healthy),
+        ("ray.io/v1", "RayService", json!({}), Health::Unhealthy),
         (
             "sparkoperator.k8s.io/v1beta2",
             "SparkApplication",
@@ -270,7 +275,7 @@ fn united_deployments_find_the_pods_of_their_workload() {
 fn spark_has_a_driver_and_executors() {
     let it = Interpreter::new();
     let job = json!({"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "metadata": {"name": "it", "namespace": "ns"},
-        "spec": {"driver": {"cores": 1, "memory": "512m"}, "executor": {"instances": 3, "coreRequest": "500m", "memory": "2g"}}});
+        "spec": {"type": "Scala", "driver": {"cores": 1, "memory": "512m"}, "executor": {"instances": 3, "coreRequest": "500m", "memory": "2g"}}});
     let parts = it.components(&job).unwrap().unwrap();
     let short: Vec<(&str, i32, &str, &str)> = parts
         .iter()
@@ -279,7 +284,7 @@ fn spark_has_a_driver_and_executors() {
             (part.name.as_str(), part.replicas, needs["cpu"].0.as_str(), needs["memory"].0.as_str())
         })
         .collect();
-    assert_eq!(short, [("driver", 1, "1", "512Mi"), ("executor", 3, "500m", "2Gi")]);
+    assert_eq!(short, [("driver", 1, "1", "896Mi"), ("executor", 3, "500m", "2432Mi")]);
 }
 
 #[test]
@@ -307,15 +312,17 @@ fn workflows_of_argo_keep_their_state_and_find_what_their_steps_need() {
 fn notebooks_of_kubeflow_are_one_pod() {
     let it = Interpreter::new();
     let mut book = json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": {"name": "it", "namespace": "ns"},
-        "spec": {"template": pod()}, "status": {"readyReplicas": 1, "other": 2}});
+        "spec": {"template": pod()}, "status": {"readyReplicas": 1, "containerState": {"running": {}}, "other": 2}});
     let (replicas, needs) = it.replicas(&book).unwrap().unwrap();
     assert_eq!((replicas, needs.unwrap().requests["cpu"].0.as_str()), (1, "100m"));
     assert_eq!(it.try_health(&book), Ok(Health::Healthy));
-    assert_eq!(it.reflect(&book), Some(json!({"readyReplicas": 1})));
+    assert_eq!(it.reflect(&book), Some(json!({"readyReplicas": 1, "containerState": {"running": {}}})));
     let items = [("a".to_owned(), json!({"readyReplicas": 1})), ("b".to_owned(), json!({"readyReplicas": 0}))];
     book["status"] = json!({});
     assert!(it.try_aggregate(&mut book, &items).unwrap());
     assert_eq!(book["status"]["readyReplicas"], 1);
+    let message = "Notebook executed failed in member clusters: a, b";
+    assert_eq!(book["status"]["conditions"][0]["message"], message);
 }
 
 #[test]
@@ -331,10 +338,10 @@ fn jobs_of_kruise_are_summed_up_and_the_worst_phase_counts() {
     it.revise(&mut job, 5).unwrap();
     assert_eq!(job["spec"]["parallelism"], "50%");
     assert_eq!(it.try_dependencies(&job).unwrap()[0].name, "robot");
-    let part = |phase: &str, failed: i64| json!({"phase": phase, "desired": 3, "failed": failed});
+    let part = |phase: &str, failed: i64| json!({"phase": phase, "desired": 3, "failed": failed, "active": 1});
     let items = [("a".to_owned(), part("completed", 0)), ("b".to_owned(), part("running", 1))];
     assert!(it.try_aggregate(&mut job, &items).unwrap());
-    assert_eq!(job["status"], json!({"phase": "running", "desired": 6, "failed": 1}));
+    assert_eq!(job["status"], json!({"phase": "running", "desired": 6, "failed": 1, "active": 2}));
     assert_eq!(it.try_health(&job), Ok(Health::Unhealthy));
     job["status"] = part("running", 0);
     assert_eq!(it.try_health(&job), Ok(Health::Healthy));
@@ -350,4 +357,65 @@ fn jobs_of_kruise_are_summed_up_and_the_worst_phase_counts() {
     assert!(it.try_aggregate(&mut timed, &items).unwrap());
     let wanted = json!({"type": "BroadcastJob", "active": [{"name": "one"}, {"name": "two"}], "lastScheduleTime": "2026-01-02T00:00:00Z"});
     assert_eq!(timed["status"], wanted);
+}
+
+#[test]
+fn sidecar_sets_are_counted_by_the_pods_they_are_in() {
+    let it = Interpreter::new();
+    let volumes = json!([{"name": "v", "configMap": {"name": "map"}}]);
+    let mut set = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "it"},
+        "spec": {"volumes": volumes, "containers": [{"name": "c", "envFrom": [{"secretRef": {"name": "env"}}]}]}});
+    assert_eq!(it.replicas(&set), Ok(Some((0, None))));
+    let found: Vec<String> = it.try_dependencies(&set).unwrap().into_iter().map(|one| one.name).collect();
+    assert_eq!(found, ["map", "env"]);
+    assert_eq!(it.try_health(&set), Ok(Health::Unhealthy));
+    let part =
+        |matched: i64, updated: i64| json!({"matchedPods": matched, "updatedPods": updated, "readyPods": updated});
+    let items = [("a".to_owned(), part(2, 2)), ("b".to_owned(), part(3, 1))];
+    assert!(it.try_aggregate(&mut set, &items).unwrap());
+    assert_eq!(set["status"], part(5, 3));
+    assert_eq!(it.try_health(&set), Ok(Health::Unhealthy));
+    set["status"] = part(5, 5);
+    assert_eq!(it.try_health(&set), Ok(Health::Healthy));
+}
+
+#[test]
+fn services_of_ray_divide_their_workers() {
+    let it = Interpreter::new();
+    let group = |replicas: i64| json!({"replicas": replicas, "template": pod()});
+    let service = |groups: Value| {
+        json!({"apiVersion": "ray.io/v1", "kind": "RayService", "metadata": {"name": "it", "namespace": "ns"},
+            "spec": {"rayClusterConfig": {"headGroupSpec": {"template": pod()}, "workerGroupSpecs": groups}}})
+    };
+    let (replicas, needs) = it.replicas(&service(json!([group(2), group(4)]))).unwrap().unwrap();
+    assert_eq!((replicas, needs.unwrap().requests["cpu"].0.as_str()), (7, "100m"));
+    for (groups, replicas, wanted) in [
+        (json!([group(2), group(4)]), 4, [1, 2]),
+        (json!([group(0), group(0)]), 6, [3, 2]),
+        (json!([group(2), group(4)]), 1, [0, 0]),
+    ] {
+        let mut object = service(groups);
+        it.revise(&mut object, replicas).unwrap();
+        let found = &object["spec"]["rayClusterConfig"]["workerGroupSpecs"];
+        assert_eq!([0, 1].map(|at| found[at]["replicas"].as_i64().unwrap()), wanted);
+    }
+}
+
+#[test]
+fn what_several_members_say_of_a_job_is_put_together() {
+    let it = Interpreter::new();
+    let ended = |kind: &str| json!({"conditions": [{"type": kind, "status": "True"}], "replicaStatuses": {"Worker": {"active": 2}}});
+    for (members, wanted) in [(["Succeeded", "Succeeded"], "Succeeded"), (["Succeeded", "Failed"], "Failed")] {
+        let mut job =
+            json!({"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "it"}, "spec": {}});
+        let items = members.map(ended).map(|status| (format!("m{}", status.to_string().len()), status));
+        it.try_aggregate(&mut job, &items).unwrap();
+        assert_eq!(job["status"]["conditions"][0]["type"], wanted);
+        assert_eq!(job["status"]["replicaStatuses"], json!({"Worker": {"active": 4}}));
+    }
+    let mut job = json!({"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "it"}, "spec": {}});
+    let part = |status: &str| json!({"jobDeploymentStatus": status, "jobStatus": "RUNNING", "message": status});
+    let items = [("a".to_owned(), part("Failed")), ("b".to_owned(), part("Running"))];
+    it.try_aggregate(&mut job, &items).unwrap();
+    assert_eq!(job["status"], part("Failed"));
 }

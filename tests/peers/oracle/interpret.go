@@ -13,6 +13,7 @@ import (
 	"github.com/karmada-io/karmada/pkg/resourceinterpreter/default/thirdparty"
 	"github.com/karmada-io/karmada/pkg/util/interpreter/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // question is one operation on one object: by a script if there is one, else by what is known of the kind.
@@ -34,10 +35,17 @@ type replicas struct {
 var nothing = errors.New("no hook")
 
 var (
-	machines = luavm.New(false, 1)
-	known    = thirdparty.NewConfigurableInterpreter()
-	builtin  = native.NewDefaultInterpreter()
+	builtin = native.NewDefaultInterpreter()
+	kinds   = map[schema.GroupVersionKind]*thirdparty.ConfigurableInterpreter{}
 )
+
+// knownFor has machines of its own for each kind: scripts set globals, and one that is called type breaks others.
+func knownFor(kind schema.GroupVersionKind) *thirdparty.ConfigurableInterpreter {
+	if kinds[kind] == nil {
+		kinds[kind] = thirdparty.NewConfigurableInterpreter()
+	}
+	return kinds[kind]
+}
 
 func init() {
 	// Needs of pods are complete only with this one, which is off by default.
@@ -54,7 +62,7 @@ func init() {
 		}
 		kind := asked.Object.GroupVersionKind()
 		switch {
-		case known.HookEnabled(kind, asked.Operation):
+		case knownFor(kind).HookEnabled(kind, asked.Operation):
 			return asked.byKnown()
 		case builtin.HookEnabled(kind, asked.Operation):
 			return asked.byBuiltin()
@@ -72,6 +80,7 @@ func init() {
 }
 
 func (q question) byScript() (any, error) {
+	machines := luavm.New(false, 1)
 	switch q.Operation {
 	case configv1alpha1.InterpreterOperationInterpretReplica:
 		count, needs, err := machines.GetReplicas(q.Object, q.Lua)
@@ -99,6 +108,7 @@ func (q question) byScript() (any, error) {
 }
 
 func (q question) byKnown() (answer any, err error) {
+	known := knownFor(q.Object.GroupVersionKind())
 	switch q.Operation {
 	case configv1alpha1.InterpreterOperationInterpretReplica:
 		var said replicas

@@ -58,8 +58,8 @@ impl Pool {
             let needs = match answers.get(1) {
                 None | Some(LuaValue::Nil) => None,
                 Some(table @ LuaValue::Table(_)) => {
-                    let needs: ReplicaRequirements = parse(vm, function, table)?;
-                    amounts(function, &needs.resource_request)?;
+                    let mut needs: ReplicaRequirements = parse(vm, function, table)?;
+                    amounts(function, &mut needs.resource_request)?;
                     Some(needs.into())
                 }
                 other => return Err(answer(function, "a table", other)),
@@ -81,9 +81,9 @@ impl Pool {
                 component.entry("name").or_insert_with(|| "".into());
                 component.entry("replicas").or_insert_with(|| 0.into());
             }
-            let found: Vec<Component> = typed(function, Value::Array(found))?;
-            for needs in found.iter().filter_map(|component| component.replica_requirements.as_ref()) {
-                amounts(function, &needs.resource_request)?;
+            let mut found: Vec<Component> = typed(function, Value::Array(found))?;
+            for needs in found.iter_mut().filter_map(|component| component.replica_requirements.as_mut()) {
+                amounts(function, &mut needs.resource_request)?;
             }
             Ok(found)
         })
@@ -152,13 +152,12 @@ fn typed<T: DeserializeOwned>(function: &'static str, value: Value) -> Result<T,
     T::deserialize(value).map_err(|error| Error::Script { function, message: format!("its answer: {error}").into() })
 }
 
-/// Whether all amounts are such.
-fn amounts(function: &'static str, requests: &BTreeMap<String, Quantity>) -> Result<(), Error> {
+/// Writes each amount in one way, so that equal needs give equal bindings.
+fn amounts(function: &'static str, requests: &mut BTreeMap<String, Quantity>) -> Result<(), Error> {
     for (name, amount) in requests {
-        Amount::parse(&amount.0).map_err(|error| Error::Script {
-            function,
-            message: format!("its answer: amount of {name}: {error}").into(),
-        })?;
+        let wrong =
+            |error| Error::Script { function, message: format!("its answer: amount of {name}: {error}").into() };
+        amount.0 = Amount::parse(&amount.0).map_err(wrong)?.to_string();
     }
     Ok(())
 }

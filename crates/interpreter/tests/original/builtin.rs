@@ -11,7 +11,7 @@ const VARIATIONS: usize = 18;
 
 const GENERATION: &str = "/metadata/annotations/resourcetemplate.karmada.io~1generation";
 
-fn pod_spec() -> Value {
+pub fn pod_spec() -> Value {
     json!({
         "serviceAccountName": "robot", "nodeSelector": {"disk": "ssd"}, "priorityClassName": "high",
         "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
@@ -83,15 +83,15 @@ fn pod_choices(at: &str) -> Vec<Choice> {
     ]
 }
 
-fn meta() -> Value {
+pub fn meta() -> Value {
     json!({"name": "it", "namespace": "ns", "generation": 3, "annotations": {"resourcetemplate.karmada.io/generation": "5"}})
 }
 
-fn object(api_version: &str, kind: &str, spec: Value, status: Value) -> Value {
+pub fn object(api_version: &str, kind: &str, spec: Value, status: Value) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "metadata": meta(), "spec": spec, "status": status})
 }
 
-fn numbers() -> Vec<Value> {
+pub fn numbers() -> Vec<Value> {
     vec![json!(0), json!(1), json!(2), json!(3), json!(7), Value::Null]
 }
 
@@ -175,7 +175,7 @@ fn workloads() -> Vec<Base> {
     ]
 }
 
-fn times() -> Vec<Value> {
+pub fn times() -> Vec<Value> {
     ["2026-01-02T03:04:05Z", "2026-01-02T02:04:05Z", "2025-12-31T23:59:59Z"]
         .iter()
         .map(|time| json!(time))

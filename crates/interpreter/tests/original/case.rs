@@ -163,10 +163,24 @@ impl Case {
                     list.dedup();
                 }
             }
-            Operation::Aggregate if self.kind() == "Job" => {
+            // Where the original goes through a table, the order is any.
+            Operation::Components => {
+                if let Some(list) = said.as_array_mut() {
+                    list.sort_by_key(|part| part["name"].to_string());
+                }
+            }
+            Operation::Aggregate if self.lua.is_none() => {
+                if let Some(list) = said["conditions"].as_array_mut() {
+                    list.sort_by_key(|one| one["type"].to_string());
+                }
                 // The original writes when it was asked.
-                for condition in said["conditions"].as_array_mut().into_iter().flatten() {
-                    condition.as_object_mut().unwrap().retain(|key, _| !key.starts_with("last"));
+                if let Some(state) = said["state"].as_object_mut() {
+                    state.remove("lastTransitionTime");
+                }
+                for condition in
+                    said["conditions"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut)
+                {
+                    condition.retain(|key, _| !matches!(key.as_str(), "lastProbeTime" | "lastTransitionTime"));
                 }
             }
             _ => {}
@@ -178,7 +192,10 @@ impl Case {
         }
         strip(&mut said);
         match self.operation {
-            Operation::Aggregate => drop_zeros(&mut said),
+            Operation::Aggregate => {
+                drop_zeros(&mut said);
+                strip(&mut said);
+            }
             Operation::Retain if self.kind() == "Pod" => drop_zeros(&mut said),
             _ => {}
         }
