@@ -76,11 +76,16 @@ fn a_template_is_observed_when_every_member_saw_it() {
 fn addresses_are_joined_once_and_in_order() {
     let member = |list: Value| json!({"loadBalancer": {"ingress": list}});
     let list = [
-        member(json!([{"ip": "2.2.2.2"}, {"hostname": "b"}])),
+        member(json!([{"ip": "2.2.2.2", "ports": [{"port": 443}]}, {"hostname": "b", "ip": "3.3.3.3"}])),
         Value::Null,
-        member(json!([{"ip": "1.1.1.1"}, {"hostname": "a"}, {"ip": "2.2.2.2"}])),
+        member(
+            json!([{"ip": "1.1.1.1"}, {"hostname": "a"}, {"ip": "2.2.2.2", "ports": [{"port": 80}, {"port": 443}]}]),
+        ),
     ];
-    let wanted = member(json!([{"hostname": "a"}, {"hostname": "b"}, {"ip": "1.1.1.1"}, {"ip": "2.2.2.2"}]));
+    let both = json!([{"port": 80}, {"port": 443}]);
+    let wanted = member(
+        json!([{"hostname": "a"}, {"hostname": "b", "ip": "3.3.3.3"}, {"ip": "1.1.1.1"}, {"ip": "2.2.2.2", "ports": both}]),
+    );
     for template in [
         json!({"apiVersion": "v1", "kind": "Service", "spec": {"type": "LoadBalancer"}}),
         json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress"}),

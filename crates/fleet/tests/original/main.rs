@@ -45,6 +45,15 @@ fn judge<C: std::fmt::Debug>(what: &str, all: &[(C, Said, Said)], accepted: &[Ac
     }
 }
 
+#[test]
+fn what_differs_is_told_in_the_documents() {
+    let overriders = overrides::ACCEPTED.iter().map(|one| ("overriders", one.why));
+    let pruned = prune::ACCEPTED.iter().map(|one| ("what goes to a member", one.why));
+    let rows = overriders.chain(pruned).map(|(of, why)| format!("| {of} | {why} |\n"));
+    let table: String = ["| of | here |\n".to_owned(), "| --- | --- |\n".to_owned()].into_iter().chain(rows).collect();
+    atoll_testkit::peers::keep_section("docs/karmada.md", "overriders", &table);
+}
+
 /// Removes what says nothing.
 fn strip(value: &mut Value) {
     match value {

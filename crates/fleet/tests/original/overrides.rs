@@ -47,7 +47,7 @@ fn fails(theirs: &Said, words: &str) -> bool {
     theirs.as_ref().is_err_and(|why| why.contains(words))
 }
 
-const ACCEPTED: &[Accepted<Case>] = &[
+pub const ACCEPTED: &[Accepted<Case>] = &[
     Accepted {
         why: "pods of CronJobs are pods like others",
         is: |case, ours, theirs| case.object["kind"] == "CronJob" && ours.is_ok() && theirs.is_ok(),

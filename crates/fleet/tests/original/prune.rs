@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{Accepted, Said, judge, strip};
 
-const ACCEPTED: &[Accepted<Value>] = &[
+pub const ACCEPTED: &[Accepted<Value>] = &[
     Accepted {
         why: "of several token Secrets of an account none goes to a member; the original passes over every second",
         is: |object, _, _| {

@@ -1,6 +1,7 @@
 //! How the statuses of members become that of the template.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
@@ -90,20 +91,32 @@ pub fn compare_times(a: &str, b: &str) -> Ordering {
     atoll_meta::time::parse(a).cmp(&atoll_meta::time::parse(b))
 }
 
+/// Addresses of members once each, with all their ports: those with a name first.
 fn load_balancer(template: &mut Value, items: &[Item<'_>]) -> bool {
-    let mut all: Vec<Value> = Vec::new();
+    let mut all: BTreeMap<_, (Value, Vec<Value>)> = BTreeMap::new();
     for entry in reported(items).flat_map(|(_, status)| list(&status["loadBalancer"], "ingress")) {
-        if !all.contains(entry) {
-            all.push(entry.clone());
+        let part = |field| text(entry, field).unwrap_or_default().to_owned();
+        let (host, mode) = (part("hostname"), part("ipMode"));
+        let key = (host.is_empty(), host, part("ip"), mode.is_empty(), mode);
+        let (_, ports) = all.entry(key).or_insert_with(|| (entry.clone(), Vec::new()));
+        for port in list(entry, "ports") {
+            if !ports.contains(port) {
+                ports.push(port.clone());
+            }
         }
     }
-    let order = |entry: &Value| {
-        let part = |field| text(entry, field).unwrap_or_default().to_owned();
-        (part("ip"), part("hostname"), entry.to_string())
-    };
-    all.sort_by_cached_key(order);
-    let addresses = if all.is_empty() { json!({}) } else { json!({"ingress": all}) };
+    let joined: Vec<Value> = all.into_values().map(with_ports).collect();
+    let addresses = if joined.is_empty() { json!({}) } else { json!({"ingress": joined}) };
     replace_status(template, Map::from_iter([("loadBalancer".to_owned(), addresses)]))
+}
+
+fn with_ports((mut entry, mut ports): (Value, Vec<Value>)) -> Value {
+    let part = |port: &Value, field| text(port, field).unwrap_or_default().to_owned();
+    ports.sort_by_key(|port| (number(port, "port"), part(port, "protocol"), part(port, "error")));
+    if !ports.is_empty() {
+        entry["ports"] = ports.into();
+    }
+    entry
 }
 
 /// The first of these phases that some member is in.

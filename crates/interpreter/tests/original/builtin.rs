@@ -4,7 +4,7 @@ use atoll_interpreter::Operation;
 use serde_json::{Value, json};
 
 use crate::case::Case;
-use crate::random::{Choice, Dice, put, vary};
+use crate::random::{Choice, Dice, put, spoil, vary};
 
 /// How many variations of each base there are for each operation.
 const VARIATIONS: usize = 18;
@@ -483,5 +483,19 @@ pub fn cases() -> Vec<Case> {
     let operations: Vec<Operation> = Operation::ALL.into_iter().filter(|one| *one != Operation::Components).collect();
     let mut dice = Dice::new(20_261_116);
     let bases = [workloads(), jobs(), pods(), balanced(), volumes(), counted(), others()];
-    bases.iter().flatten().flat_map(|base| variations(base, &operations, VARIATIONS, &mut dice)).collect()
+    let mut cases = Vec::new();
+    for base in bases.iter().flatten() {
+        cases.extend(variations(base, &operations, VARIATIONS, &mut dice));
+        for mut case in variations(base, &operations, 3, &mut dice) {
+            case.object = spoil(&case.object, &mut dice);
+            cases.push(case);
+        }
+    }
+    let mut nameless = Case::new(
+        Operation::Retain,
+        &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(), "secrets": [{}]}),
+    );
+    nameless.observed = nameless.object.clone();
+    cases.push(nameless);
+    cases
 }

@@ -482,11 +482,21 @@ fn odd() -> Vec<Case> {
     let set = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "UnitedDeployment", "metadata": {"name": "it", "namespace": "ns"},
         "spec": {"replicas": 2, "template": {"cloneSetTemplate": {"spec": {"template": template()}}}}});
     let old = json!({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "it"}, "status": {"state": "ready"}});
+    let spark = json!({"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "metadata": {"name": "it"},
+        "spec": {"type": "Java", "driver": {"cores": 2, "coreRequest": "500m"}}});
+    let hosts = json!({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "it"},
+        "spec": {"workerGroupSpecs": [{"groupName": "a", "replicas": 2, "numOfHosts": 2}]}});
+    let share = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "BroadcastJob", "metadata": {"name": "it"},
+        "spec": {"parallelism": "50%", "template": {}}});
     vec![
         broadcast,
         Case::new(Operation::Replicas, &set),
         Case::new(Operation::Dependencies, &set),
         Case::new(Operation::Health, &old),
+        Case::new(Operation::Components, &spark),
+        Case::new(Operation::Components, &hosts),
+        Case::new(Operation::Replicas, &share),
+        Case::new(Operation::Revise, &share),
     ]
 }
 

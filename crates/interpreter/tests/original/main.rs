@@ -26,6 +26,15 @@ fn scripts_answer_as_in_the_original() {
 }
 
 #[test]
+fn what_differs_is_told_in_the_documents() {
+    let groups =
+        [("built-in kinds", accepted::BUILTIN), ("well-known kinds", accepted::KNOWN), ("scripts", accepted::SCRIPTS)];
+    let rows = groups.iter().flat_map(|(of, all)| all.iter().map(move |one| format!("| {of} | {} |\n", one.why)));
+    let table: String = ["| of | here |\n".to_owned(), "| --- | --- |\n".to_owned()].into_iter().chain(rows).collect();
+    atoll_testkit::peers::keep_section("docs/karmada.md", "interpreter", &table);
+}
+
+#[test]
 fn there_are_enough_cases() {
     let all: [Vec<Case>; 3] = [builtin::cases(), known::cases(), scripts::cases()];
     let count: usize = all.iter().map(Vec::len).sum();

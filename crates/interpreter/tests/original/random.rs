@@ -49,6 +49,25 @@ pub fn vary(object: &Value, choices: &[Choice], dice: &mut Dice) -> Value {
     varied
 }
 
+/// Puts something of another type somewhere.
+pub fn spoil(object: &Value, dice: &mut Dice) -> Value {
+    let mut spoilt = object.clone();
+    let mut places = Vec::new();
+    walk(&spoilt, String::new(), &mut places);
+    places.retain(|place| place.starts_with("/spec") || place.starts_with("/status"));
+    if places.is_empty() {
+        return spoilt;
+    }
+    let place = dice.pick(&places).clone();
+    let other = match spoilt.pointer(&place) {
+        Some(Value::String(_)) => Value::from(5),
+        Some(Value::Number(_)) => Value::from("many"),
+        _ => Value::from(true),
+    };
+    put(&mut spoilt, &place, other);
+    spoilt
+}
+
 /// All places inside objects; elements of lists stay.
 fn walk(value: &Value, at: String, places: &mut Vec<String>) {
     match value {
