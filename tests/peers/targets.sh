@@ -6,7 +6,6 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${ATOLL_PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/atoll/peers}
 # Kubernetes publishes its libraries (k8s.io/api and the rest) as v0.MINOR.PATCH.
 kubernetes_libs=v0.${KUBERNETES#v1.}
-kubectl_old_libs=v0.${KUBECTL_OLD#v1.}
 
 # Manifests built together, so that what they share is compiled once; the others keep to their own versions.
 workspace=$here/modules.work
@@ -20,7 +19,8 @@ targets() {
 		etcd                          etcd         go.etcd.io/etcd/server/v3
 		kube-apiserver                kubernetes   k8s.io/kubernetes/cmd/kube-apiserver
 		helm                          helm         helm.sh/helm/v3/cmd/helm
-		kubectl-old                   kubectl-old  .
+		kubectl-old                   kubernetes-old  k8s.io/kubernetes/cmd/kubectl
+		kube-apiserver-old            kubernetes-old  k8s.io/kubernetes/cmd/kube-apiserver
 		informer                      ../informer  .
 		kube-controller-manager       kubernetes   k8s.io/kubernetes/cmd/kube-controller-manager
 		karmadactl                    karmada      github.com/karmada-io/karmada/cmd/karmadactl
@@ -45,7 +45,7 @@ targets() {
 pinned() {
 	case $1 in
 	kubernetes) echo "k8s.io/kubernetes $KUBERNETES" ;;
-	kubectl-old) echo "k8s.io/kubectl $kubectl_old_libs" ;;
+	kubernetes-old) echo "k8s.io/kubernetes $KUBERNETES_OLD" ;;
 	etcd) echo "go.etcd.io/etcd/server/v3 $ETCD" ;;
 	helm) echo "helm.sh/helm/v3 $HELM" ;;
 	helm4) echo "helm.sh/helm/v4 $HELM4" ;;

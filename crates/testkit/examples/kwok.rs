@@ -39,7 +39,9 @@ fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ours = simulated(&program, &runtime, pods, nodes)?;
     show("simulated", pods, &ours);
-    let Some(cluster) = Cluster::start(Parts { controllers: "*", scheduler: true, nodes })? else { return Ok(()) };
+    let Some(cluster) = Cluster::start(Parts { controllers: "*", scheduler: true, nodes, old: false })? else {
+        return Ok(());
+    };
     let all = processes(
         cluster.directory(),
         &["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"],

@@ -25,6 +25,8 @@ pub struct Parts {
     pub scheduler: bool,
     /// Fake nodes that kwok makes Ready.
     pub nodes: usize,
+    /// The older kube-apiserver instead.
+    pub old: bool,
 }
 
 /// A running control plane; it ends when dropped.
@@ -36,7 +38,8 @@ pub struct Cluster {
 impl Cluster {
     /// Starts one, or returns `None` with a visible note when its programs are not there.
     pub fn start(parts: Parts) -> anyhow::Result<Option<Self>> {
-        let mut needed = vec!["etcd", "kube-apiserver", "certs"];
+        let server = if parts.old { "kube-apiserver-old" } else { "kube-apiserver" };
+        let mut needed = vec!["etcd", server, "certs"];
         needed.extend((!parts.controllers.is_empty()).then_some("kube-controller-manager"));
         needed.extend(parts.scheduler.then_some("kube-scheduler"));
         needed.extend((parts.nodes > 0).then_some("kwok"));
@@ -48,6 +51,7 @@ impl Cluster {
         if !parts.controllers.is_empty() {
             up.arg(format!("--controllers={}", parts.controllers));
         }
+        up.args(parts.old.then_some("--old"));
         up.args(parts.scheduler.then_some("--scheduler"));
         if parts.nodes > 0 {
             up.arg("--kwok").arg(parts.nodes.to_string());

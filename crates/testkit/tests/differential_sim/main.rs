@@ -35,7 +35,7 @@ async fn tell(side: &Side, round: usize) -> Vec<(&'static str, Vec<String>)> {
 
 #[test]
 fn a_simulated_cluster_shows_what_a_real_one_shows() {
-    let parts = Parts { controllers: "*", scheduler: true, nodes: 2 };
+    let parts = Parts { controllers: "*", scheduler: true, nodes: 2, old: false };
     let Some(cluster) = Cluster::start(parts).unwrap() else { return };
     let sim = Some(atoll_sim::Spec::with_nodes(2));
     let server = TestServer::start(Options { sim, ..Options::default() }).unwrap();

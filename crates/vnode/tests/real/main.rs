@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 const MOUNT: &str = "leased";
 const NODES: usize = 2;
-const WORKER: Parts = Parts { controllers: "*", scheduler: true, nodes: NODES };
-const COMPUTING: Parts = Parts { controllers: "*", scheduler: true, nodes: 0 };
+const WORKER: Parts = Parts { controllers: "*", scheduler: true, nodes: NODES, old: false };
+const COMPUTING: Parts = Parts { controllers: "*", scheduler: true, nodes: 0, old: false };
 
 fn core(plural: &str) -> Gvr {
     Gvr::new("", "v1", plural)
