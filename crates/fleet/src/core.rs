@@ -79,6 +79,9 @@ pub struct Informers {
     pub(crate) roles: [Informer; 2],
 }
 
+/// How long to wait for news of what was written. What others delete before that is never heard of.
+const UNHEARD: Duration = Duration::from_secs(5);
+
 /// What all controllers share.
 pub struct Core {
     /// The instance.
@@ -113,6 +116,8 @@ pub struct Core {
     settled: Mutex<HashMap<BindingKey, (i64, u64)>>,
     /// Bindings whose last decision failed.
     pub unplaced: Mutex<HashSet<BindingKey>>,
+    /// Works that were written for bindings, until we hear of them.
+    wrote: Mutex<HashMap<BindingKey, Wrote>>,
     last_eviction: Mutex<Option<tokio::time::Instant>>,
     /// Since when copies are unhealthy, by binding.
     pub unhealthy: Mutex<HashMap<BindingKey, Unhealthy>>,
@@ -142,6 +147,7 @@ impl Core {
             epoch: AtomicU64::default(),
             settled: Mutex::default(),
             unplaced: Mutex::default(),
+            wrote: Mutex::default(),
             last_eviction: Mutex::default(),
             unhealthy: Mutex::default(),
             stop,
@@ -258,6 +264,38 @@ impl Core {
         settled.remove(key) == Some((generation, self.epoch()))
     }
 
+    /// Notes that works were written for a binding: their namespaces and revisions.
+    pub fn note_works(&self, key: &BindingKey, works: Vec<(String, u64)>) {
+        let mut wrote = self.wrote.lock();
+        if wrote.len() >= 1024 {
+            wrote.retain(|_, wrote| wrote.at.elapsed() < UNHEARD);
+        }
+        wrote.insert(key.clone(), Wrote { works, at: tokio::time::Instant::now() });
+    }
+
+    /// Forgets which works were written for a binding: one of them is gone.
+    pub fn forget_works(&self, key: &BindingKey) {
+        self.wrote.lock().remove(key);
+    }
+
+    /// Whether works that were written for a binding are not known yet. Who does not know of them would make them again,
+    /// or leave them as they are though they are to be as they were before.
+    pub fn awaits_works(&self, binding: &Binding) -> bool {
+        let key = binding.key();
+        let mut all = self.wrote.lock();
+        let Some(wrote) = all.get(&key) else { return false };
+        let resource = &binding.spec.resource;
+        let name = names::work(&resource.kind, &resource.name, &resource.namespace);
+        let known = |namespace: &str| self.informers().works.cache.get(namespace, &name)?.revision.parse::<u64>().ok();
+        let awaited =
+            wrote.works.iter().any(|(namespace, written)| known(namespace).is_none_or(|known| known < *written))
+                && wrote.at.elapsed() < UNHEARD;
+        if !awaited {
+            all.remove(&key);
+        }
+        awaited
+    }
+
     /// Deletes a binding, unless another one has its name by now.
     pub async fn delete_binding(&self, binding: &Binding) -> Result<(), Status> {
         let key = binding.key();
@@ -301,6 +339,12 @@ impl Core {
         *last = Some(now);
         None
     }
+}
+
+/// Works that were written for a binding: their namespaces and revisions, and when.
+struct Wrote {
+    works: Vec<(String, u64)>,
+    at: tokio::time::Instant,
 }
 
 /// A work without its state.

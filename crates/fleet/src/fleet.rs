@@ -330,6 +330,7 @@ fn work_sink(core: &Core, change: Change) {
     let id = head.label(label::BINDING_ID).or_else(|| head.label(label::CLUSTER_BINDING_ID));
     if let Some(key) = id.and_then(|id| core.index.binding(id)) {
         if matches!(change, Change::Deleted(_)) {
+            core.forget_works(&key);
             core.queues.works.add(key.clone());
         }
         report_soon(core, key);

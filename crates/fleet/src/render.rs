@@ -18,11 +18,17 @@ use crate::keys::{BindingKey, PolicyKey, TemplateKey};
 use crate::work::{self, Source};
 use crate::{claim, detector, gvr};
 
+/// How soon to look again whether what was written is known.
+const MOMENT: Duration = Duration::from_millis(10);
+
 type Again = Result<Option<Duration>, Status>;
 
 /// Makes, changes and removes the works of a binding.
 pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
     let Some(binding) = core.binding(&key) else { return Ok(None) };
+    if !binding.is_deleting() && core.awaits_works(&binding) {
+        return Ok(Some(MOMENT));
+    }
     let works = core.works_of(&binding);
     if binding.is_deleting() {
         return retire(&core, &binding, &works).await;
@@ -80,8 +86,18 @@ pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
         let instance = if at == 0 { core.instance.first_of(writes) } else { core.instance.clone() };
         put_over(&core, instance, existing, built)
     });
-    together(ordered).await?;
-    Ok(None)
+    let mut refusal = None;
+    let mut written = Vec::new();
+    for outcome in join_all(ordered).await {
+        match outcome {
+            Ok(work) => written.push(work),
+            Err(status) => refusal = Some(status),
+        }
+    }
+    if !written.is_empty() {
+        core.note_works(&key, written);
+    }
+    refusal.map_or(Ok(None), Err)
 }
 
 /// Waits for all of them, also when one fails: what is given up half way may still take effect, after something else
@@ -122,10 +138,16 @@ pub async fn put(core: &Core, existing: Option<&Work>, built: Work) -> Result<()
     if stands(existing, &built) {
         return Ok(());
     }
-    put_over(core, core.instance.clone(), existing, built).await
+    put_over(core, core.instance.clone(), existing, built).await.map(drop)
 }
 
-async fn put_over(core: &Core, instance: Endpoint, existing: Option<&Work>, built: Work) -> Result<(), Status> {
+/// Writes a work; its namespace and revision.
+async fn put_over(
+    core: &Core,
+    instance: Endpoint,
+    existing: Option<&Work>,
+    built: Work,
+) -> Result<(String, u64), Status> {
     if existing.is_some_and(|existing| existing.metadata.deletion_timestamp.is_some()) {
         return Err(Status::unavailable("the former work is still being deleted"));
     }
@@ -141,7 +163,7 @@ async fn put_over(core: &Core, instance: Endpoint, existing: Option<&Work>, buil
             clear(core, &built).await?;
             Err(status)
         }
-        written => written.map(drop),
+        written => written.map(|written| (namespace, written.revision.parse().unwrap_or_default())),
     }
 }
 
