@@ -3,7 +3,9 @@
 
 mod support;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use atoll_apiserver::{ApiService, Line, Server};
@@ -17,16 +19,24 @@ use http::{Request, Response};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use support::{NS, World, clusters, core, deployment, deployments, policies, policy, works};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::Service as _;
 
 const HOME: Option<&str> = Some("karmada-cluster");
+/// A name under which only proxies find the member.
+const FAR: &str = "member.invalid";
 
 /// Member `m1` of a world behind TLS.
 struct Served {
+    address: SocketAddr,
     url: String,
     certs: Arc<ServerCerts>,
     lines: Arc<Mutex<Vec<Line>>>,
+    /// Whether whoever still gets through came before its certificate was replaced.
+    cuts: Arc<AtomicBool>,
     _stop: DropGuard,
 }
 
@@ -37,23 +47,33 @@ impl Served {
         // Who comes back after a restart cannot go on where it stopped.
         tls.send_tls13_tickets = 0;
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), Arc::new(tls)).await.unwrap();
-        let url = format!("https://{}/instances/m1", server.address().unwrap());
+        let address = server.address().unwrap();
+        let url = format!("https://{address}/instances/m1");
         let (lines, stop) = (Arc::<Mutex<Vec<Line>>>::default(), CancellationToken::new());
         let (service, known) = (ApiService::new(world.hub.clone()), lines.clone());
+        let cuts = Arc::new(AtomicBool::new(false));
+        let cutting = cuts.clone();
         let noted = tower::service_fn(move |request: Request<hyper::body::Incoming>| {
-            known.lock().extend(request.extensions().get::<Line>().cloned());
+            let line = request.extensions().get::<Line>().unwrap();
+            known.lock().push(line.clone());
+            if cutting.load(Ordering::Relaxed) {
+                line.cut();
+            }
             service.clone().call(request)
         });
         tokio::spawn(server.run(noted, stop.clone()));
-        let served = Self { url, certs, lines, _stop: stop.drop_guard() };
-        served.show(ca);
+        let served = Self { address, url, certs, lines, cuts, _stop: stop.drop_guard() };
+        served.show(ca, true);
         served
     }
 
-    /// Shows a certificate of this authority from now on, as after a restart: all connections end.
-    fn show(&self, ca: &Ca) {
+    /// Shows a certificate of this authority from now on, as after a restart: all connections end. Unless it is `trusted`
+    /// nobody should come over new ones.
+    fn show(&self, ca: &Ca, trusted: bool) {
         let validity = Validity::days(jiff::Timestamp::now(), 1);
-        self.certs.set(None, &ca.issue_server(&[San::new("127.0.0.1")], validity).unwrap()).unwrap();
+        let names = ["127.0.0.1", FAR].map(San::new);
+        self.certs.set(None, &ca.issue_server(&names, validity).unwrap()).unwrap();
+        self.cuts.store(!trusted, Ordering::Relaxed);
         for line in self.lines.lock().drain(..) {
             line.cut();
         }
@@ -102,7 +122,7 @@ async fn troubled(world: &World, replicas: i64, parts: &[&str], work_says: &str)
     world
         .eventually(&format!("the work tells {work_says}"), async || {
             let works = world.instance.list(&works(), Some("karmada-es-m1"), "").await.unwrap().items;
-            let mut conditions = works.iter().flat_map(|work| work["status"]["conditions"].as_array().unwrap());
+            let mut conditions = works.iter().filter_map(|work| work["status"]["conditions"].as_array()).flatten();
             conditions.any(|one| one["status"] == "False" && one["message"].as_str().unwrap().contains(work_says))
         })
         .await;
@@ -144,17 +164,18 @@ async fn a_member_whose_certificate_and_authority_do_not_fit_any_more_says_so_un
     let (world, served) = world(&one).await;
     let parts = ["certificate of https://127.0.0.1:", "UnknownIssuer", "caBundle in Secret karmada-cluster/m1"];
     // The member gets a certificate from somewhere else.
-    served.show(&other);
+    served.show(&other, false);
     troubled(&world, 2, &parts, "UnknownIssuer").await;
+    served.show(&other, true);
     corrected(&world, "caBundle", &other.cert_pem(), 2).await;
     // Somebody puts a wrong authority into the Secret.
     put(&world, "caBundle", &one.cert_pem()).await;
     troubled(&world, 3, &parts, "UnknownIssuer").await;
     corrected(&world, "caBundle", &other.cert_pem(), 3).await;
     // The member itself is put right.
-    served.show(&one);
+    served.show(&one, false);
     troubled(&world, 4, &parts, "UnknownIssuer").await;
-    served.show(&other);
+    served.show(&other, true);
     world.readiness("m1", "True").await;
     world.in_member("m1", &deployments(), "web", |copy| copy["spec"]["replicas"] == 4).await;
 }
@@ -202,4 +223,65 @@ async fn tokens_come_from_who_fills_them_in_and_are_asked_for_where_nobody_does(
         }
     }
     filling.abort();
+}
+
+/// Carries what follows a request for a tunnel, over HTTP or SOCKS, to the member.
+async fn carry<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, member: SocketAddr) -> std::io::Result<()> {
+    let mut read = vec![stream.read_u8().await?];
+    if read == [5] {
+        let mut methods = vec![0; stream.read_u8().await?.into()];
+        stream.read_exact(&mut methods).await?;
+        stream.write_all(&[5, 0]).await?;
+        // A name follows, which the proxy is to resolve.
+        let mut wanted = vec![0; 5 + FAR.len() + 2];
+        stream.read_exact(&mut wanted).await?;
+        assert_eq!((&wanted[..4], &wanted[5..5 + FAR.len()]), (&[5, 1, 0, 3][..], FAR.as_bytes()));
+        stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
+    } else {
+        while !read.ends_with(b"\r\n\r\n") {
+            read.push(stream.read_u8().await?);
+        }
+        assert!(read.starts_with(format!("CONNECT {FAR}:443 ").as_bytes()), "{}", String::from_utf8_lossy(&read));
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+    }
+    tokio::io::copy_bidirectional(&mut stream, &mut TcpStream::connect(member).await?).await.map(drop)
+}
+
+/// A proxy for the member, behind TLS if it has a certificate; its address.
+async fn proxy(member: SocketAddr, certs: Option<Arc<ServerCerts>>) -> SocketAddr {
+    let tls = certs.map(|certs| TlsAcceptor::from(Arc::new(atoll_pki::server_config(certs, &[]).unwrap())));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let tls = tls.clone();
+            tokio::spawn(async move {
+                match tls {
+                    Some(tls) => carry(tls.accept(stream).await?, member).await,
+                    None => carry(stream, member).await,
+                }
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_behind_proxies_of_every_kind_are_served() {
+    let ca = Ca::generate("one", jiff::Timestamp::now()).unwrap();
+    let (world, served) = world(&ca).await;
+    let lead = async |way: Value, ready: &str| {
+        world.instance.patch(&clusters(), None, "m1", "", Patch::Merge, &json!({"spec": way})).await.unwrap();
+        world.readiness("m1", ready).await;
+    };
+    lead(json!({"apiEndpoint": format!("https://{FAR}/instances/m1")}), "False").await;
+    for (replicas, scheme) in (2_i64..).zip(["http", "https", "socks5"]) {
+        let certs = (scheme == "https").then(|| served.certs.clone());
+        let proxy = format!("{scheme}://{}", proxy(served.address, certs).await);
+        lead(json!({"proxyURL": proxy}), "True").await;
+        let edit = json!({"spec": {"replicas": replicas}});
+        world.instance.patch(&deployments(), NS, "web", "", Patch::Merge, &edit).await.unwrap();
+        world.in_member("m1", &deployments(), "web", |copy| copy["spec"]["replicas"] == replicas).await;
+        lead(json!({"proxyURL": format!("{scheme}://127.0.0.1:1")}), "False").await;
+    }
 }
