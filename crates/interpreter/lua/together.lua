@@ -60,10 +60,10 @@ end
 -- The latest condition of each type or other key.
 local function latest_conditions(items, key)
   local place, all = {}, {}
-  local function moment(one) return one.lastUpdateTime or one.lastTransitionTime end
+  local function moment(one) return one.lastUpdateTime or one.lastTransitionTime or "" end
   for _, one in ipairs(all_conditions(items)) do
     local name = one[key]
-    if name ~= nil and moment(one) ~= nil then
+    if name ~= nil then
       place[name] = place[name] or #all + 1
       local former = all[place[name]]
       if former == nil or moment(one) > moment(former) then all[place[name]] = one end

@@ -45,8 +45,8 @@ fn ours(text: &str, pattern: &str, form: &str) -> String {
     }
     let object = thing(json!({"text": text, "pattern": pattern, "form": form}));
     // On a busy machine a call may run out of time.
-    let answers = (0..10).map(|_| OURS.with(|it| it.try_reflect(&object)));
-    let answer = answers.into_iter().find(|said| !matches!(said, Err(atoll_interpreter::Error::Time(_)))).unwrap();
+    let mut answers = (0..10).map(|_| OURS.with(|it| it.try_reflect(&object)));
+    let answer = answers.find(|said| !matches!(said, Err(atoll_interpreter::Error::Time(_)))).unwrap();
     answer.unwrap().unwrap()["out"].as_str().unwrap().to_owned()
 }
 

@@ -79,7 +79,8 @@ struct Moment {
 impl Moment {
     fn at(seconds: i64) -> Self {
         let (days, second) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
-        let mut year = 1970 + days.div_euclid(366);
+        // Not after it, whichever way.
+        let mut year = 1970 + days.div_euclid(if days < 0 { 365 } else { 366 });
         while days_before(year + 1, 1) <= days {
             year += 1;
         }
@@ -190,6 +191,7 @@ mod tests {
         for (seconds, text) in [
             (0, "1970-01-01 00:00:00 4 001"),
             (-1, "1969-12-31 23:59:59 3 365"),
+            (-62_135_596_800, "0001-01-01 00:00:00 1 001"),
             (951_782_400, "2000-02-29 00:00:00 2 060"),
             (1_700_000_000, "2023-11-14 22:13:20 2 318"),
             (4_102_444_799, "2099-12-31 23:59:59 4 365"),

@@ -170,16 +170,15 @@ impl Case {
                 }
             }
             Operation::Aggregate if self.lua.is_none() => {
-                if let Some(list) = said["conditions"].as_array_mut() {
+                if let Some(list) = said.pointer_mut("/conditions").and_then(Value::as_array_mut) {
                     list.sort_by_key(|one| one["type"].to_string());
                 }
                 // The original writes when it was asked.
-                if let Some(state) = said["state"].as_object_mut() {
+                if let Some(state) = said.pointer_mut("/state").and_then(Value::as_object_mut) {
                     state.remove("lastTransitionTime");
                 }
-                for condition in
-                    said["conditions"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut)
-                {
+                let conditions = said.pointer_mut("/conditions").and_then(Value::as_array_mut);
+                for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
                     condition.retain(|key, _| !matches!(key.as_str(), "lastProbeTime" | "lastTransitionTime"));
                 }
             }

@@ -5,22 +5,31 @@ use serde_json::{Value, json};
 
 use crate::builtin::{Base, numbers, object, pod_spec, times, variations};
 use crate::case::Case;
+use crate::flux::flux;
+use crate::jobs::{jobs, ray, spark, volcano};
 use crate::random::{Choice, Dice, vary};
 
 /// How many variations of each base there are for each operation.
 const VARIATIONS: usize = 9;
 
-fn template() -> Value {
+pub fn template() -> Value {
     json!({"metadata": {"labels": {"app": "it"}}, "spec": pod_spec()})
 }
 
 /// A smaller one, with other needs.
-fn small(cpu: &str) -> Value {
+pub fn small(cpu: &str) -> Value {
     json!({"spec": {"serviceAccountName": "small", "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "2Gi"}}}],
         "volumes": [{"name": "v", "configMap": {"name": "small"}}]}})
 }
 
-fn base(api_version: &str, kind: &str, spec: Value, status: Value, choices: Vec<Choice>, reports: Vec<Choice>) -> Base {
+pub fn base(
+    api_version: &str,
+    kind: &str,
+    spec: Value,
+    status: Value,
+    choices: Vec<Choice>,
+    reports: Vec<Choice>,
+) -> Base {
     let mut reported = status.clone();
     let mut reports = reports;
     if status["observedGeneration"].is_number() {
@@ -156,253 +165,6 @@ fn kruise_jobs() -> Vec<Base> {
     vec![broadcast, timed, sidecar]
 }
 
-fn flux() -> Vec<Base> {
-    let ready = |reason: &str, status: &str, message: &str| json!({"type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-01-02T03:04:05Z"});
-    let mut all = Vec::new();
-    for (api_version, kind, reason) in [
-        ("helm.toolkit.fluxcd.io/v2beta1", "HelmRelease", "ReconciliationSucceeded"),
-        ("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "ReconciliationSucceeded"),
-        ("source.toolkit.fluxcd.io/v1", "GitRepository", "Succeeded"),
-        ("source.toolkit.fluxcd.io/v1beta2", "Bucket", "Succeeded"),
-        ("source.toolkit.fluxcd.io/v1beta2", "HelmChart", "Succeeded"),
-        ("source.toolkit.fluxcd.io/v1beta2", "HelmRepository", "Succeeded"),
-        ("source.toolkit.fluxcd.io/v1beta2", "OCIRepository", "Succeeded"),
-        ("kyverno.io/v1", "ClusterPolicy", "Succeeded"),
-        ("kyverno.io/v1", "Policy", "Succeeded"),
-    ] {
-        let good = json!([ready(reason, "True", "fine")]);
-        let mut status = json!({"conditions": good});
-        let mut spec = json!({"suspend": false});
-        match kind {
-            "HelmRelease" => {
-                spec["serviceAccountName"] = json!("robot");
-                spec["valuesFrom"] =
-                    json!([{"kind": "Secret", "name": "values"}, {"kind": "ConfigMap", "name": "more"}]);
-                spec["chart"] = json!({"spec": {"verify": {"secretRef": {"name": "keys"}}}});
-                spec["kubeConfig"] = json!({"secretRef": {"name": "kube"}});
-                for (field, value) in
-                    [("lastAppliedRevision", "1"), ("lastAttemptedRevision", "2"), ("helmChart", "ns/it")]
-                {
-                    status[field] = json!(value);
-                }
-            }
-            "Kustomization" => {
-                spec["serviceAccountName"] = json!("robot");
-                spec["decryption"] = json!({"secretRef": {"name": "sops"}});
-                spec["kubeConfig"] = json!({"secretRef": {"name": "kube"}});
-                status["lastAppliedRevision"] = json!("main");
-                status["lastAttemptedRevision"] = json!("main");
-            }
-            "ClusterPolicy" | "Policy" => {
-                status["ready"] = json!(true);
-                status["autogen"] = json!({"rules": [{"name": "r"}]});
-                status["rulecount"] = json!({"validate": 1, "generate": 0, "mutate": 2, "verifyimages": 0});
-            }
-            other => {
-                status["artifact"] = json!({"revision": "main", "url": "u"});
-                if other != "GitRepository" {
-                    status["url"] = json!("u");
-                }
-                match other {
-                    "GitRepository" => {
-                        spec["secretRef"] = json!({"name": "login"});
-                        spec["verify"] = json!({"secretRef": {"name": "keys"}});
-                    }
-                    "HelmChart" => spec["verify"] = json!({"secretRef": {"name": "keys"}}),
-                    "OCIRepository" => {
-                        spec["secretRef"] = json!({"name": "login"});
-                        spec["verify"] = json!({"secretRef": {"name": "keys"}});
-                        spec["certSecretRef"] = json!({"name": "ca"});
-                        spec["serviceAccountName"] = json!("robot");
-                    }
-                    _ => spec["secretRef"] = json!({"name": "login"}),
-                }
-            }
-        }
-        if !api_version.starts_with("kyverno") {
-            status["observedGeneration"] = json!(3);
-        }
-        let states = || {
-            vec![
-                json!([ready(reason, "False", "bad")]),
-                json!([ready("Other", "True", "hm")]),
-                json!([]),
-                json!([ready(reason, "True", "fine"), {"type": "Stalled", "status": "False", "reason": "x", "message": "m"}]),
-            ]
-        };
-        let choices: Vec<Choice> = vec![
-            ("/spec/suspend", vec![json!(true), Value::Null]),
-            ("/status/conditions", states()),
-            (
-                "/status/ready",
-                if api_version.starts_with("kyverno") { vec![json!(false), Value::Null] } else { vec![Value::Null] },
-            ),
-            (
-                "/status/observedGeneration",
-                if status["observedGeneration"].is_number() { vec![json!(2)] } else { vec![Value::Null] },
-            ),
-        ];
-        all.push(base(api_version, kind, spec, status, choices, vec![("/conditions", states())]));
-    }
-    all
-}
-
-fn jobs() -> Vec<Base> {
-    let conditions = || {
-        let one = |kind: &str, status: &str| json!({"type": kind, "status": status, "lastUpdateTime": "2026-01-02T03:04:05Z", "lastTransitionTime": "2026-01-02T03:04:05Z"});
-        vec![
-            json!([one("Created", "True"), one("Running", "True")]),
-            json!([one("Failed", "True")]),
-            json!([one("Succeeded", "True")]),
-            json!([one("Failed", "False")]),
-            json!([]),
-            Value::Null,
-        ]
-    };
-    let status = json!({"conditions": conditions()[0], "replicaStatuses": {"Worker": {"active": 1}}, "startTime": "2026-01-02T03:04:05Z"});
-    let roles = |names: &[&str]| -> Value {
-        names
-            .iter()
-            .enumerate()
-            .map(|(at, name)| ((*name).to_owned(), json!({"replicas": at + 1, "template": small("500m")})))
-            .collect::<serde_json::Map<_, _>>()
-            .into()
-    };
-    let mut all = Vec::new();
-    for (api_version, kind, field, names) in [
-        ("kubeflow.org/v1", "PyTorchJob", "pytorchReplicaSpecs", ["Master", "Worker"]),
-        ("kubeflow.org/v1", "TFJob", "tfReplicaSpecs", ["PS", "Chief"]),
-        ("kubeflow.org/v2beta1", "MPIJob", "mpiReplicaSpecs", ["Launcher", "Worker"]),
-    ] {
-        let place = |name: &str, rest: &str| -> &'static str {
-            Box::leak(format!("/spec/{field}/{name}/{rest}").into_boxed_str())
-        };
-        let choices = vec![
-            ("/status/conditions", conditions()),
-            (place(names[1], "replicas"), vec![Value::Null, json!(0), json!(7)]),
-            (place(names[0], "template"), vec![template()]),
-        ];
-        all.push(base(
-            api_version,
-            kind,
-            json!({field: roles(&names)}),
-            status.clone(),
-            choices,
-            vec![("/conditions", conditions())],
-        ));
-    }
-    let phases = |all: &[&str]| -> Vec<Value> { all.iter().map(|phase| json!(phase)).chain([Value::Null]).collect() };
-    let volcano = phases(&["Pending", "Running", "Completed", "Failed", "Aborted", "Restarting", "Odd"]);
-    let tasks = json!([{"name": "one", "replicas": 3, "minAvailable": 2, "template": template()}, {"replicas": 1, "template": small("1")}]);
-    all.push(base(
-        "batch.volcano.sh/v1alpha1",
-        "Job",
-        json!({"tasks": tasks}),
-        json!({"state": {"phase": "Running"}, "running": 2}),
-        vec![("/status/state/phase", volcano), ("/spec/tasks", vec![json!([]), Value::Null])],
-        vec![("/running", numbers())],
-    ));
-    let states = phases(&["RUNNING", "COMPLETED", "FAILED", "FAILING", "SUBMITTED", ""]);
-    let spark = json!({"type": "Scala", "driver": {"cores": 1, "memory": "512m", "nodeSelector": {"a": "b"}}, "executor": {"cores": 2, "memory": "4g", "instances": 3, "priorityClassName": "p"}});
-    let choices: Vec<Choice> = vec![
-        ("/status/applicationState/state", states),
-        ("/spec/type", vec![json!("Python"), json!("Java")]),
-        ("/spec/driver/memoryOverhead", vec![json!("1g"), json!("100m")]),
-        ("/spec/memoryOverheadFactor", vec![json!("0.2")]),
-        (
-            "/spec/executor/gpu",
-            vec![json!({"name": "example.io/gpu", "quantity": 2}), json!({"name": "", "quantity": 1})],
-        ),
-        ("/spec/executor/tolerations", vec![json!([{"key": "k", "operator": "Exists"}])]),
-        ("/spec/executor/memory", vec![Value::Null, json!("1024k")]),
-        (
-            "/spec/dynamicAllocation",
-            vec![
-                json!({"enabled": true, "initialExecutors": 5, "minExecutors": 2}),
-                json!({"enabled": false, "minExecutors": 9}),
-                json!({"enabled": true}),
-            ],
-        ),
-        ("/spec/executor/instances", vec![Value::Null, json!(1)]),
-    ];
-    all.push(base(
-        "sparkoperator.k8s.io/v1beta2",
-        "SparkApplication",
-        spark,
-        json!({"applicationState": {"state": "RUNNING"}, "executionAttempts": 1}),
-        choices,
-        vec![("/executionAttempts", numbers())],
-    ));
-    all
-}
-
-fn ray() -> Vec<Base> {
-    let config = json!({"headGroupSpec": {"template": small("1")}, "workerGroupSpecs": [{"groupName": "a", "replicas": 2, "template": template()}, {"replicas": 3, "template": small("4")}]});
-    let states = |all: &[&str]| -> Vec<Value> {
-        let mut sets: Vec<Value> = all.iter().map(|kind| json!([{"type": kind, "status": "True"}])).collect();
-        sets.push(all.iter().map(|kind| json!({"type": kind, "status": "True"})).collect());
-        sets.push(all.iter().take(2).map(|kind| json!({"type": kind, "status": "True"})).collect());
-        sets.push(json!([]));
-        sets
-    };
-    let choices = |at: &str| -> Vec<Choice> {
-        let place = |rest: &str| -> &'static str { Box::leak(format!("{at}{rest}").into_boxed_str()) };
-        vec![
-            (place("/headGroupSpec"), vec![json!({}), json!({"template": template()})]),
-            (
-                place("/workerGroupSpecs"),
-                vec![
-                    json!([]),
-                    Value::Null,
-                    json!([{"replicas": 4}]),
-                    json!([{"template": small("1")}, {"template": small("2")}, {"groupName": "c", "template": small("3")}]),
-                ],
-            ),
-        ]
-    };
-    let mut cluster = choices("/spec");
-    cluster
-        .push(("/status/conditions", states(&["HeadPodReady", "RayClusterProvisioned", "RayClusterReplicaFailure"])));
-    let mut job = choices("/spec/rayClusterSpec");
-    job.push(("/spec/submitterPodTemplate", vec![template()]));
-    job.push((
-        "/status/jobDeploymentStatus",
-        ["Running", "Complete", "Failed", "Initializing", ""].iter().map(|text| json!(text)).collect(),
-    ));
-    job.push((
-        "/status/jobStatus",
-        ["SUCCEEDED", "FAILED", "RUNNING", "STOPPED"].iter().map(|text| json!(text)).collect(),
-    ));
-    let mut service = choices("/spec/rayClusterConfig");
-    service.push(("/status/conditions", states(&["Ready", "UpgradeInProgress"])));
-    vec![
-        base(
-            "ray.io/v1",
-            "RayCluster",
-            config.clone(),
-            json!({"state": "ready", "conditions": [{"type": "HeadPodReady", "status": "True"}], "readyWorkerReplicas": 2}),
-            cluster,
-            vec![("/readyWorkerReplicas", numbers())],
-        ),
-        base(
-            "ray.io/v1",
-            "RayJob",
-            json!({"rayClusterSpec": config.clone()}),
-            json!({"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}),
-            job,
-            vec![("/jobStatus", vec![json!("FAILED"), json!("SUCCEEDED")])],
-        ),
-        base(
-            "ray.io/v1",
-            "RayService",
-            json!({"rayClusterConfig": config}),
-            json!({"conditions": [{"type": "Ready", "status": "True"}], "numServeEndpoints": 1}),
-            service,
-            vec![("/numServeEndpoints", numbers())],
-        ),
-    ]
-}
-
 fn others() -> Vec<Base> {
     let flink = json!({"jobManager": {"replicas": 1, "resource": {"cpu": 1, "memory": "2Gi"}}, "taskManager": {"resource": {"cpu": 2.5, "memory": "1Gi"}}, "job": {"parallelism": 5},
         "flinkConfiguration": {"taskmanager.numberOfTaskSlots": "2"}, "podTemplate": {"spec": {"nodeSelector": {"a": "b"}, "priorityClassName": "p"}}});
@@ -488,8 +250,14 @@ fn odd() -> Vec<Case> {
         "spec": {"workerGroupSpecs": [{"groupName": "a", "replicas": 2, "numOfHosts": 2}]}});
     let share = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "BroadcastJob", "metadata": {"name": "it"},
         "spec": {"parallelism": "50%", "template": {}}});
+    let plain = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "metadata": {"name": "it"}, "spec": {"template": {"spec": {}}}});
+    let request = |cpu: &str| json!({"requests": {"cpu": cpu}});
+    let sidecar = json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": {"name": "it"}, "spec": {"template": {"spec": {
+        "containers": [{"name": "c", "resources": request("1")}], "initContainers": [{"name": "s", "restartPolicy": "Always", "resources": request("2")}]}}}});
     vec![
         broadcast,
+        Case::new(Operation::Replicas, &sidecar),
+        Case::new(Operation::Dependencies, &plain),
         Case::new(Operation::Replicas, &set),
         Case::new(Operation::Dependencies, &set),
         Case::new(Operation::Health, &old),
@@ -502,7 +270,7 @@ fn odd() -> Vec<Case> {
 
 pub fn cases() -> Vec<Case> {
     let mut dice = Dice::new(2026);
-    let bases = [kruise(), kruise_jobs(), flux(), jobs(), ray(), others()];
+    let bases = [kruise(), kruise_jobs(), flux(), jobs(), vec![volcano(), spark()], ray(), others()];
     let mut cases = odd();
     for base in bases.iter().flatten() {
         for mut case in variations(base, &Operation::ALL, VARIATIONS, &mut dice) {

@@ -4,6 +4,9 @@
 mod accepted;
 mod builtin;
 mod case;
+mod expressions;
+mod flux;
+mod jobs;
 mod known;
 mod random;
 mod scripts;

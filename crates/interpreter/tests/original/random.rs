@@ -40,7 +40,9 @@ pub fn vary(object: &Value, choices: &[Choice], dice: &mut Dice) -> Value {
     if dice.below(4) == 0 {
         let mut places = Vec::new();
         walk(&varied, String::new(), &mut places);
-        places.retain(|place| !matches!(place.as_str(), "/apiVersion" | "/kind" | "/metadata"));
+        places.retain(|place| {
+            !matches!(place.as_str(), "/apiVersion" | "/kind" | "/metadata" | "/metadata/name" | "/metadata/namespace")
+        });
         if !places.is_empty() {
             let place = dice.pick(&places).clone();
             put(&mut varied, &place, Value::Null);
