@@ -247,13 +247,9 @@ fn plain() -> Vec<Case> {
     cases
 }
 
-fn documents() -> Vec<Case> {
-    let json_text = r#"{"z": 1, "a": {"b": [1, 2], "c": "x"}, "on": "yes", "n": null}"#;
-    let yaml_text = "z: 1\na:\n  b:\n  - 1\n  - 2\n  c: x\nenabled: yes\nquoted: \"yes\"\nversion: \"1.0\"\nnumber: 1.0\noctal: 0644\nempty:\nmulti: |\n  one\n  two\nlist:\n- name: q\n  up: true\n";
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta(),
-        "data": {"json": json_text, "yaml": yaml_text, "text": "just words", "empty": "", "broken": "{a: [", "list": "[1, 2]"}});
-    let mut cases = Vec::new();
-    let patches = [
+/// Changes inside of documents; texts that other languages could take for something else.
+fn patches() -> Vec<(&'static str, &'static str, Value)> {
+    vec![
         ("/a/c", "replace", json!("y")),
         ("/a/c", "remove", Value::Null),
         ("/a/new", "add", json!({"k": [1, {"x": true}]})),
@@ -309,8 +305,16 @@ fn documents() -> Vec<Case> {
         ("/y", "add", json!("key is y")),
         ("/1", "add", json!("key is 1")),
         ("/true", "add", json!("key is true")),
-    ];
-    for (path, operator, value) in &patches {
+    ]
+}
+
+fn documents() -> Vec<Case> {
+    let json_text = r#"{"z": 1, "a": {"b": [1, 2], "c": "x"}, "on": "yes", "n": null}"#;
+    let yaml_text = "z: 1\na:\n  b:\n  - 1\n  - 2\n  c: x\nenabled: yes\nquoted: \"yes\"\nversion: \"1.0\"\nnumber: 1.0\noctal: 0644\nempty:\nmulti: |\n  one\n  two\nlist:\n- name: q\n  up: true\n";
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta(),
+        "data": {"json": json_text, "yaml": yaml_text, "text": "just words", "empty": "", "broken": "{a: [", "list": "[1, 2]"}});
+    let mut cases = Vec::new();
+    for (path, operator, value) in &patches() {
         for (language, field) in [("json", "json"), ("yaml", "yaml")] {
             let mut patch = json!({"subPath": path, "operator": operator});
             if !value.is_null() {

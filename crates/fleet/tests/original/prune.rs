@@ -20,7 +20,7 @@ pub const ACCEPTED: &[Accepted<Value>] = &[
     },
 ];
 
-fn cases() -> Vec<Value> {
+fn objects() -> Vec<Value> {
     let meta = json!({"name": "it", "namespace": "ns", "uid": "u", "generation": 3, "resourceVersion": "7", "selfLink": "/x", "finalizers": ["f"],
         "creationTimestamp": "2026-01-02T03:04:05Z", "deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 30,
         "ownerReferences": [{"kind": "X"}], "managedFields": [{"manager": "m"}], "generateName": "it-",
@@ -47,7 +47,7 @@ fn cases() -> Vec<Value> {
     };
     let service = |spec: Value| object("v1", "Service", json!({"spec": spec}));
     let secret = |kind: &str| object("v1", "Secret", json!({"type": kind, "data": {"token": "eA=="}}));
-    let mut all = vec![
+    vec![
         object("apps/v1", "Deployment", json!({"spec": {"replicas": 1}})),
         object("apps/v1", "StatefulSet", json!({"spec": {"replicas": 1}})),
         object("v1", "PersistentVolumeClaim", json!({"spec": {"volumeName": "v"}})),
@@ -75,7 +75,11 @@ fn cases() -> Vec<Value> {
         service(json!({"type": "ExternalName", "externalName": "x"})),
         secret("kubernetes.io/service-account-token"),
         secret("Opaque"),
-    ];
+    ]
+}
+
+fn cases() -> Vec<Value> {
+    let mut all = objects();
     // Each without each field of its metadata.
     for object in all.clone() {
         for field in ["annotations", "labels", "uid", "namespace", "generation"] {

@@ -137,34 +137,38 @@ pub fn spark() -> Base {
     )
 }
 
+fn ray_states(all: &[&str]) -> Vec<Value> {
+    let mut sets: Vec<Value> = all.iter().map(|kind| json!([{"type": kind, "status": "True"}])).collect();
+    sets.push(all.iter().map(|kind| json!({"type": kind, "status": "True"})).collect());
+    sets.push(all.iter().take(2).map(|kind| json!({"type": kind, "status": "True"})).collect());
+    sets.push(json!([]));
+    sets
+}
+
+fn ray_choices(at: &str) -> Vec<Choice> {
+    let place = |rest: &str| -> &'static str { Box::leak(format!("{at}{rest}").into_boxed_str()) };
+    vec![
+        (place("/headGroupSpec"), vec![json!({}), json!({"template": template()})]),
+        (
+            place("/workerGroupSpecs"),
+            vec![
+                json!([]),
+                Value::Null,
+                json!([{"replicas": 4}]),
+                json!([{"template": small("1")}, {"template": small("2")}, {"groupName": "c", "template": small("3")}]),
+            ],
+        ),
+    ]
+}
+
 pub fn ray() -> Vec<Base> {
     let config = json!({"headGroupSpec": {"template": small("1")}, "workerGroupSpecs": [{"groupName": "a", "replicas": 2, "template": template()}, {"replicas": 3, "template": small("4")}]});
-    let states = |all: &[&str]| -> Vec<Value> {
-        let mut sets: Vec<Value> = all.iter().map(|kind| json!([{"type": kind, "status": "True"}])).collect();
-        sets.push(all.iter().map(|kind| json!({"type": kind, "status": "True"})).collect());
-        sets.push(all.iter().take(2).map(|kind| json!({"type": kind, "status": "True"})).collect());
-        sets.push(json!([]));
-        sets
-    };
-    let choices = |at: &str| -> Vec<Choice> {
-        let place = |rest: &str| -> &'static str { Box::leak(format!("{at}{rest}").into_boxed_str()) };
-        vec![
-            (place("/headGroupSpec"), vec![json!({}), json!({"template": template()})]),
-            (
-                place("/workerGroupSpecs"),
-                vec![
-                    json!([]),
-                    Value::Null,
-                    json!([{"replicas": 4}]),
-                    json!([{"template": small("1")}, {"template": small("2")}, {"groupName": "c", "template": small("3")}]),
-                ],
-            ),
-        ]
-    };
-    let mut cluster = choices("/spec");
-    cluster
-        .push(("/status/conditions", states(&["HeadPodReady", "RayClusterProvisioned", "RayClusterReplicaFailure"])));
-    let mut job = choices("/spec/rayClusterSpec");
+    let mut cluster = ray_choices("/spec");
+    cluster.push((
+        "/status/conditions",
+        ray_states(&["HeadPodReady", "RayClusterProvisioned", "RayClusterReplicaFailure"]),
+    ));
+    let mut job = ray_choices("/spec/rayClusterSpec");
     job.push(("/spec/submitterPodTemplate", vec![template()]));
     job.push((
         "/status/jobDeploymentStatus",
@@ -174,8 +178,8 @@ pub fn ray() -> Vec<Base> {
         "/status/jobStatus",
         ["SUCCEEDED", "FAILED", "RUNNING", "STOPPED"].iter().map(|text| json!(text)).collect(),
     ));
-    let mut service = choices("/spec/rayClusterConfig");
-    service.push(("/status/conditions", states(&["Ready", "UpgradeInProgress"])));
+    let mut service = ray_choices("/spec/rayClusterConfig");
+    service.push(("/status/conditions", ray_states(&["Ready", "UpgradeInProgress"])));
     let active = |name: &str, apps: Value| json!({"rayClusterName": name, "applicationStatuses": apps});
     vec![
         base(

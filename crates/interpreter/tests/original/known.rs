@@ -165,7 +165,7 @@ fn kruise_jobs() -> Vec<Base> {
     vec![broadcast, timed, sidecar]
 }
 
-fn others() -> Vec<Base> {
+fn flink() -> Base {
     let flink = json!({"jobManager": {"replicas": 1, "resource": {"cpu": 1, "memory": "2Gi"}}, "taskManager": {"resource": {"cpu": 2.5, "memory": "1Gi"}}, "job": {"parallelism": 5},
         "flinkConfiguration": {"taskmanager.numberOfTaskSlots": "2"}, "podTemplate": {"spec": {"nodeSelector": {"a": "b"}, "priorityClassName": "p"}}});
     let states: Vec<Value> = ["RUNNING", "FINISHED", "CREATED", "INITIALIZING", "RECONCILING", "FAILING", "ODD"]
@@ -188,14 +188,17 @@ fn others() -> Vec<Base> {
         ("/spec/flinkConfiguration", vec![json!({}), json!({"taskmanager.numberOfTaskSlots": "0"})]),
     ];
     let status = json!({"jobStatus": {"state": "RUNNING"}, "lifecycleState": "STABLE", "jobManagerDeploymentStatus": "READY", "observedGeneration": 1, "taskManager": {"replicas": 3}});
-    let flink = base(
+    base(
         "flink.apache.org/v1beta1",
         "FlinkDeployment",
         flink,
         status,
         choices,
         vec![("/jobStatus/state", states), ("/error", vec![json!("e")])],
-    );
+    )
+}
+
+fn workflow() -> Base {
     let workflow = json!({"parallelism": 2, "serviceAccountName": "robot", "nodeSelector": {"a": "b"}, "executor": {"serviceAccountName": "exec"}, "imagePullSecrets": [{"name": "pull"}],
         "volumes": [{"name": "c", "configMap": {"name": "c"}}, {"name": "p", "persistentVolumeClaim": {"claimName": "p"}}], "affinity": pod_spec()["affinity"]});
     let choices: Vec<Choice> = vec![
@@ -208,7 +211,10 @@ fn others() -> Vec<Base> {
         ("/status/phase", ["Running", "Failed", "Error", "Succeeded", ""].iter().map(|text| json!(text)).collect()),
         ("/status", vec![Value::Null]),
     ];
-    let workflow = base("argoproj.io/v1alpha1", "Workflow", workflow, json!({"phase": "Running"}), choices, vec![]);
+    base("argoproj.io/v1alpha1", "Workflow", workflow, json!({"phase": "Running"}), choices, vec![])
+}
+
+fn notebook() -> Base {
     let states = || {
         vec![
             json!({"running": {"startedAt": "2026-01-03T00:00:00Z"}}),
@@ -222,15 +228,14 @@ fn others() -> Vec<Base> {
         ]
     };
     let status = json!({"readyReplicas": 1, "containerState": {"running": {"startedAt": "2026-01-02T00:00:00Z"}}, "conditions": [{"type": "Running"}]});
-    let notebook = base(
+    base(
         "kubeflow.org/v1",
         "Notebook",
         json!({"template": template()}),
         status,
         vec![("/status/containerState", states()), ("/status", vec![Value::Null])],
         vec![("/containerState", states()), ("/readyReplicas", numbers())],
-    );
-    vec![flink, workflow, notebook]
+    )
 }
 
 /// Where the original is known to go wrong.
@@ -270,7 +275,15 @@ fn odd() -> Vec<Case> {
 
 pub fn cases() -> Vec<Case> {
     let mut dice = Dice::new(2026);
-    let bases = [kruise(), kruise_jobs(), flux(), jobs(), vec![volcano(), spark()], ray(), others()];
+    let bases = [
+        kruise(),
+        kruise_jobs(),
+        flux(),
+        jobs(),
+        vec![volcano(), spark()],
+        ray(),
+        vec![flink(), workflow(), notebook()],
+    ];
     let mut cases = odd();
     for base in bases.iter().flatten() {
         for mut case in variations(base, &Operation::ALL, VARIATIONS, &mut dice) {
