@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use atoll_apiserver::Identity;
 use atoll_meta::{Gvr, Status};
-use atoll_runtime::{BodyStream, Endpoint, Transport};
+use atoll_runtime::{BodyStream, Denied, Endpoint, Transport};
 use base64::Engine as _;
 use bytes::Bytes;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -24,14 +24,20 @@ const REMEMBERED: usize = 256;
 const SILENT: Duration = Duration::from_secs(10);
 
 /// Ways to external instances, by instance, revision of the Secret and caller.
-#[derive(Default)]
 pub struct Externals {
+    /// Where no way leads, whatever a kubeconfig says.
+    pub denied: Denied,
     known: Mutex<HashMap<(String, String, String), Endpoint>>,
     /// Instances that did not answer, and when.
     silent: Mutex<HashMap<String, Instant>>,
 }
 
 impl Externals {
+    /// None is known yet.
+    pub fn new(denied: Denied) -> Self {
+        Self { denied, known: Mutex::default(), silent: Mutex::default() }
+    }
+
     /// The way to an external instance, acting as the caller there; `None` when there is no such instance.
     pub async fn endpoint(&self, core: &Core, name: &str, identity: &Identity) -> Result<Option<Endpoint>, Status> {
         let Some((secret, entry)) = secret(core, name).await? else { return Ok(None) };
@@ -49,7 +55,7 @@ impl Externals {
             config.auth_info.impersonate = Some(identity.user.clone());
             config.auth_info.impersonate_groups = Some(identity.groups.clone());
         }
-        let endpoint = Endpoint::remote(name, config, AGENT)?;
+        let endpoint = Endpoint::guarded(name, config, &self.denied, AGENT)?;
         let mut known = self.known.lock();
         if known.len() >= REMEMBERED {
             known.clear();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use atoll_apiserver::{ApiService, Body, Hub, Identity, Incoming, json, response};
 use atoll_index::Index;
 use atoll_meta::Status;
+use atoll_runtime::Denied;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -48,13 +49,13 @@ pub struct Manage {
 }
 
 impl Manage {
-    /// Over a hub, its API and an index.
-    pub fn new(hub: Arc<Hub>, index: Index, service: ApiService) -> Self {
+    /// Over a hub, its API and an index; no way elsewhere leads to what is `denied`.
+    pub fn new(hub: Arc<Hub>, index: Index, service: ApiService, denied: Denied) -> Self {
         let core = Arc::new(Core {
             hub,
             index,
             service,
-            externals: Externals::default(),
+            externals: Externals::new(denied),
             audit: Audit::default(),
             providers: Providers::default(),
             epoch: Epoch::default(),

@@ -92,6 +92,23 @@ async fn a_real_api_server_is_managed_searched_and_proxied_in_the_callers_name()
     world.ok(&master(), "GET", "/instances/far/namespaces/default/deployments/web", None).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn no_kubeconfig_leads_the_hub_into_a_denied_network() {
+    let world = World::with(&[("fleet", &[])]).await;
+    let root = world.endpoint("root");
+    let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "https://169.254.169.254"}}],
+        "users": [{"name": "c", "user": {"token": "t"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]});
+    let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "far"}, "stringData": {"kubeconfig": config.to_string()}});
+    root.create(&Gvr::new("", "v1", "secrets"), Some("kube-system"), &secret).await.unwrap();
+    let reference = json!({"namespace": "kube-system", "name": "far"});
+    let spec = json!({"metadata": {"name": "far"}, "spec": {"type": "External", "kubeconfigSecretRef": reference}});
+    root.create(&Gvr::new("atoll.io", "v1alpha1", "instances"), None, &hub_object("Instance", spec)).await.unwrap();
+    let (code, refused) = native(&world, &master(), "GET", "/latest/meta-data", None).await;
+    assert_eq!(code, 503, "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("--deny-member-networks"), "{refused}");
+}
+
 /// Makes an instance of a kubeconfig, and waits until it answers.
 async fn manage(world: &World, kubeconfig: &std::path::Path) {
     let root = world.endpoint("root");

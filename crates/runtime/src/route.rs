@@ -17,6 +17,8 @@ use kube::client::ConfigExt as _;
 use tokio::net::TcpStream;
 use tower::Service;
 
+use crate::{Endpoint, RemoteTransport};
+
 /// Networks to which no connection is made for others. What is usual are the addresses under which machines of clouds
 /// learn their own credentials: link-local ones, and those few that some clouds have chosen elsewhere.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -148,6 +150,14 @@ pub fn guarded_client(config: kube::Config, denied: &Denied, proxy_headers: Head
     made.map_err(|error| Status::unavailable(error.to_string()))
 }
 
+impl Endpoint {
+    /// Over HTTPS, where others have described the way: nothing leads to a denied network.
+    pub fn guarded(name: &str, config: kube::Config, denied: &Denied, agent: &str) -> Result<Self, Status> {
+        let client = guarded_client(config, denied, HeaderMap::new())?;
+        Ok(Self::new(name, Arc::new(RemoteTransport::new(client)), agent))
+    }
+}
+
 /// Finds addresses of names; a name that leads to a denied network is not resolved at all.
 #[derive(Clone)]
 struct Resolver(Denied);
@@ -205,7 +215,6 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::{Endpoint, RemoteTransport};
 
     #[test]
     fn networks_cover_their_addresses_in_every_spelling() {

@@ -7,7 +7,7 @@ use atoll_api::kubeocean_names::KUBECONFIG_KEY;
 use atoll_apiserver::Hub;
 use atoll_meta::Status;
 use atoll_pki::{Access, Auth, Kubeconfig};
-use atoll_runtime::Endpoint;
+use atoll_runtime::{Denied, Endpoint};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -73,6 +73,22 @@ impl WorkerResolver for KubeconfigResolver {
     }
 }
 
+/// The same for those who reach workers for others: no way leads to what is denied.
+#[derive(Clone, Debug, Default)]
+pub struct GuardedResolver {
+    /// Where no way leads, whatever a kubeconfig says.
+    pub denied: Denied,
+}
+
+#[async_trait::async_trait]
+impl WorkerResolver for GuardedResolver {
+    async fn resolve(&self, binding: &ClusterBinding, kubeconfig: &str) -> Result<Worker, Status> {
+        let name = binding.metadata.name.as_deref().unwrap_or_default();
+        let config = client_config(&access(kubeconfig)?).await?;
+        Ok(Worker::new(Endpoint::guarded(name, config, &self.denied, crate::manager::AGENT)?))
+    }
+}
+
 /// The kubeconfig that a binding's Secret holds.
 pub(crate) async fn kubeconfig(computing: &Endpoint, binding: &ClusterBinding) -> Result<String, Status> {
     let reference = &binding.spec.secret_ref;
@@ -130,6 +146,26 @@ where
         match (self.short)(binding, kubeconfig) {
             Some(worker) => Ok(worker),
             None => KubeconfigResolver.resolve(binding, kubeconfig).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[tokio::test]
+    async fn a_kubeconfig_does_not_lead_into_a_denied_network() {
+        let resolver = GuardedResolver::default();
+        for (server, refused) in [("https://169.254.169.254", true), ("https://127.0.0.1:6443", false)] {
+            let text = format!(
+                "{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: c, cluster: {{server: '{server}'}}}}], \
+                 users: [{{name: c, user: {{token: t}}}}], contexts: [{{name: c, context: {{cluster: c, user: c}}}}]}}"
+            );
+            let found = resolver.resolve(&ClusterBinding::default(), &text).await;
+            let why = found.map_or_else(|status| status.message, |_| String::new());
+            assert_eq!(why.contains("--deny-member-networks"), refused, "{server}: {why}");
         }
     }
 }

@@ -37,7 +37,7 @@ impl Parts {
         let service = ApiService::new(hub.clone());
         let remote = RemoteMembers { denied: denied.clone() };
         let instances = Arc::new(Instances::new(hub.clone(), service.clone(), remote, stop.clone()));
-        let manage = Manage::new(hub.clone(), index, service.clone());
+        let manage = Manage::new(hub.clone(), index, service.clone(), denied.clone());
         Self { hub, service, stop, instances, manage, denied }
     }
 

@@ -66,7 +66,7 @@ struct Common {
     /// Instances are also reached as `NAME.DOMAIN`
     #[arg(long, default_value = "atoll.localhost", env = "ATOLL_DOMAIN")]
     domain: String,
-    /// Networks to which no connection is made for a Cluster, with commas between them, or `none`
+    /// Networks to which no connection is made for a Cluster, a kubeconfig or a lease, with commas between them, or `none`
     #[arg(long, value_name = "NETWORKS", default_value = Denied::USUAL, env = "ATOLL_DENY_MEMBER_NETWORKS")]
     deny_member_networks: Denied,
 }

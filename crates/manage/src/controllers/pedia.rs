@@ -59,7 +59,7 @@ async fn tend(core: &Core, known: &Mutex<HashMap<String, Value>>, name: &str) ->
         Some(reference) => root.get_opt(&SHARED.gvr(), None, reference).await?.unwrap_or_default(),
         None => Value::Null,
     };
-    let way = way(&object).await;
+    let way = way(core, &object).await;
     let server = way.as_ref().map(|(_, server)| server.clone()).unwrap_or_default();
     let answer = match way {
         Ok((endpoint, _)) => {
@@ -88,10 +88,11 @@ async fn tend(core: &Core, known: &Mutex<HashMap<String, Value>>, name: &str) ->
 }
 
 /// The way to the cluster, by kubeconfig or by its single credentials, and its server.
-async fn way(object: &Value) -> Result<(Endpoint, String), Status> {
+async fn way(core: &Core, object: &Value) -> Result<(Endpoint, String), Status> {
     let config = config(&object["spec"]).await?;
     let server = config.cluster_url.to_string();
-    Ok((Endpoint::remote(object["metadata"]["name"].as_str().unwrap_or_default(), config, AGENT)?, server))
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    Ok((Endpoint::guarded(name, config, &core.externals.denied, AGENT)?, server))
 }
 
 async fn config(spec: &Value) -> Result<kube::Config, Status> {

@@ -125,7 +125,7 @@ impl World {
         let service = ApiService::new(hub.clone());
         hub.add_connector("cluster.karmada.io", "clusters", "proxy", Arc::new(Inside(service.clone())));
         let index = Index::open(&Choice::Memory).await.unwrap();
-        let manage = Manage::new(hub.clone(), index.clone(), service.clone());
+        let manage = Manage::new(hub.clone(), index.clone(), service.clone(), atoll_runtime::Denied::default());
         let world = Self { hub, manage, index, stop: CancellationToken::new(), service };
         for (instance, members) in plan {
             world.add(instance, members).await;
