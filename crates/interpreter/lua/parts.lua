@@ -37,25 +37,32 @@ local function ray(spec)
   for at, group in ipairs(spec.workerGroupSpecs or {}) do
     local name = group.groupName
     if name == nil or name == "" then name = "worker-" .. at end
-    local replicas = (group.replicas or 0) * (group.numOfHosts or 1)
-    table.insert(found, { name = name, replicas = replicas, template = group.template })
+    local hosts = group.numOfHosts or 1
+    table.insert(found, { name = name, replicas = group.replicas or 0, hosts = hosts, template = group.template })
   end
   return found
 end
 
--- Mebibytes: Java writes them as 512m.
+-- Mebibytes, as which Spark takes what has no unit; Java writes them as 512m. Nil for what cannot be read.
 local function memory(amount)
   local number, unit = string.match(string.lower(tostring(amount)), "^(%d+%.?%d*)(%a?)b?$")
-  local units = { b = 1 / 1024 ^ 2, k = 1 / 1024, m = 1, g = 1024, t = 1024 ^ 2, p = 1024 ^ 3 }
-  if number == nil or units[unit] == nil then error("memory of Spark cannot be " .. tostring(amount)) end
+  local units = { b = 1 / 1024 ^ 2, k = 1 / 1024, [""] = 1, m = 1, g = 1024, t = 1024 ^ 2, p = 1024 ^ 3 }
+  if number == nil or units[unit] == nil then return nil end
   return tonumber(number) * units[unit]
 end
 
--- Spark takes a share more than it is told, and at least 384 MiB more.
+-- Spark takes a share more than it is told, and at least 384 MiB more. Nil where an amount cannot be read:
+-- Spark says so itself, and better than one that is not even sent to a member.
+local function spark_memory(part, share)
+  local own, more = memory(part.memory or "1g"), nil
+  if own == nil then return nil end
+  if part.memoryOverhead == nil then more = math.max(own * share, 384) else more = memory(part.memoryOverhead) end
+  return more ~= nil and string.format("%fMi", own + more) or nil
+end
+
 local function spark(name, part, replicas, share)
-  local own = memory(part.memory or "1g")
-  local more = part.memoryOverhead ~= nil and memory(part.memoryOverhead) or math.max(own * share, 384)
-  local needs = { resourceRequest = { cpu = part.coreRequest or part.cores or 1, memory = string.format("%fMi", own + more) } }
+  local cpu = part.coreRequest or part.cores or 1
+  local needs = { resourceRequest = { cpu = cpu, memory = spark_memory(part, share) } }
   local gpu = part.gpu or {}
   if gpu.name ~= nil and gpu.name ~= "" and (tonumber(gpu.quantity) or 0) > 0 then
     needs.resourceRequest[gpu.name] = gpu.quantity
@@ -111,7 +118,8 @@ function GetComponents(object)
   for _, part in ipairs(parts(object)) do
     local needs = part.needs
     if part.template ~= nil then needs = kube.accuratePodRequirements(part.template) end
-    table.insert(found, { name = part.name, replicas = part.replicas, replicaRequirements = needs })
+    local pods = part.replicas * (part.hosts or 1)
+    table.insert(found, { name = part.name, replicas = pods, replicaRequirements = needs })
   end
   return found
 end
@@ -173,7 +181,8 @@ function InterpretHealth(object)
   return not holds(status, "Failed")
 end
 
--- The head, and the workers of all groups; each is taken for the largest. For RayServices.
+-- The head, and the workers of all groups; each is taken for the largest. For RayServices. A worker of several
+-- hosts is one: what is counted here is what ReviseReplica writes.
 function GetReplicas(object)
   local all = parts(object)
   if #all == 0 or all[1].name ~= "ray-head" then return 0 end
@@ -193,7 +202,8 @@ function GetReplicas(object)
   return replicas, needs
 end
 
--- The head stays; the workers are divided as they were, or evenly where there were none.
+-- The head stays; the workers are divided as they were, or evenly where there were none. Rounding up early must
+-- not leave a group with fewer than none.
 function ReviseReplica(object, replicas)
   local groups = ((object.spec or {}).rayClusterConfig or {}).workerGroupSpecs or {}
   local workers, before, given = math.max(0, replicas - 1), 0, 0
@@ -203,7 +213,7 @@ function ReviseReplica(object, replicas)
     if at == #groups then
       share = workers - given
     elseif before > 0 then
-      share = math.floor(workers * (group.replicas or 0) / before + 0.5)
+      share = math.min(workers - given, math.floor(workers * (group.replicas or 0) / before + 0.5))
     else
       share = math.floor(workers / #groups) + (at <= workers % #groups and 1 or 0)
     end

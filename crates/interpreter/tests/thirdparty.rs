@@ -288,6 +288,29 @@ fn spark_has_a_driver_and_executors() {
 }
 
 #[test]
+fn memory_of_spark_is_in_mebibytes_unless_it_says_otherwise() {
+    let it = Interpreter::new();
+    for (driver, wanted) in [
+        (json!({"memory": "1024"}), Some("1408Mi")),
+        (json!({"memory": 1024}), Some("1408Mi")),
+        (json!({"memory": "1024", "memoryOverhead": "76"}), Some("1100Mi")),
+        (json!({"memory": "1gb", "memoryOverhead": "1048576b"}), Some("1025Mi")),
+        (json!({"memory": "1048576K", "memoryOverhead": "1g"}), Some("2Gi")),
+        (json!({}), Some("1408Mi")),
+        (json!({"memory": "much"}), None),
+        (json!({"memory": "5x"}), None),
+        (json!({"memory": "1g", "memoryOverhead": "more"}), None),
+    ] {
+        let job = json!({"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "metadata": {"name": "it"},
+            "spec": {"type": "Scala", "driver": driver}});
+        let parts = it.components(&job).unwrap().unwrap();
+        let needs = &parts[0].replica_requirements.as_ref().unwrap().resource_request;
+        assert_eq!(needs["cpu"].0, "1");
+        assert_eq!(needs.get("memory").map(|amount| amount.0.as_str()), wanted, "{driver}");
+    }
+}
+
+#[test]
 fn workflows_of_argo_keep_their_state_and_find_what_their_steps_need() {
     let it = Interpreter::new();
     let step = json!({"name": "s", "container": {"image": "x", "envFrom": [{"secretRef": {"name": "env"}}]}});
@@ -390,14 +413,33 @@ fn services_of_ray_divide_their_workers() {
     let (replicas, needs) = it.replicas(&service(json!([group(2), group(4)]))).unwrap().unwrap();
     assert_eq!((replicas, needs.unwrap().requests["cpu"].0.as_str()), (7, "100m"));
     for (groups, replicas, wanted) in [
-        (json!([group(2), group(4)]), 4, [1, 2]),
-        (json!([group(0), group(0)]), 6, [3, 2]),
-        (json!([group(2), group(4)]), 1, [0, 0]),
+        (vec![2, 4], 4, vec![1, 2]),
+        (vec![0, 0], 6, vec![3, 2]),
+        (vec![2, 4], 1, vec![0, 0]),
+        (vec![1; 5], 4, vec![1, 1, 1, 0, 0]),
+        (vec![1; 4], 3, vec![1, 1, 0, 0]),
     ] {
-        let mut object = service(groups);
+        let mut object = service(groups.iter().copied().map(group).collect());
         it.revise(&mut object, replicas).unwrap();
-        let found = &object["spec"]["rayClusterConfig"]["workerGroupSpecs"];
-        assert_eq!([0, 1].map(|at| found[at]["replicas"].as_i64().unwrap()), wanted);
+        let found = object["spec"]["rayClusterConfig"]["workerGroupSpecs"].as_array().unwrap();
+        let found: Vec<i64> = found.iter().map(|group| group["replicas"].as_i64().unwrap()).collect();
+        assert_eq!(found, wanted, "{groups:?}");
+    }
+}
+
+#[test]
+fn hosts_of_a_worker_of_ray_do_not_multiply_workers() {
+    let it = Interpreter::new();
+    for (replicas, hosts) in [(2, 4), (3, 1), (0, 8), (5, 2)] {
+        let group = json!({"groupName": "a", "replicas": replicas, "numOfHosts": hosts, "template": pod()});
+        let config = json!({"headGroupSpec": {"template": pod()}, "workerGroupSpecs": [group]});
+        let mut service = json!({"apiVersion": "ray.io/v1", "kind": "RayService", "metadata": {"name": "it", "namespace": "ns"},
+            "spec": {"rayClusterConfig": config}});
+        let (counted, _) = it.replicas(&service).unwrap().unwrap();
+        assert_eq!(counted, replicas + 1);
+        let before = service.clone();
+        it.revise(&mut service, counted).unwrap();
+        assert_eq!(service, before, "one member that gets all of it gets what was written");
     }
 }
 

@@ -62,6 +62,18 @@ fn days_before(year: i64, month: i64) -> i64 {
     year * 365 + leaps + (153 * month + 2) / 5 - 719_468
 }
 
+/// The year and the month of a day since 1970; the other way of [`days_before`].
+fn month_of(days: i64) -> (i64, i64) {
+    // From the first of March of the year 0; four centuries are always as long.
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let months = (era * 400 + year) * 12 + month + 2;
+    (months.div_euclid(12), months.rem_euclid(12) + 1)
+}
+
 /// A moment of the calendar.
 struct Moment {
     year: i64,
@@ -79,12 +91,7 @@ struct Moment {
 impl Moment {
     fn at(seconds: i64) -> Self {
         let (days, second) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
-        // Not after it, whichever way.
-        let mut year = 1970 + days.div_euclid(if days < 0 { 365 } else { 366 });
-        while days_before(year + 1, 1) <= days {
-            year += 1;
-        }
-        let month = (1..=12).rev().find(|month| days_before(year, *month) <= days).unwrap_or(1);
+        let (year, month) = month_of(days);
         Moment {
             year,
             month,
@@ -191,6 +198,14 @@ mod tests {
         for (seconds, text) in [
             (0, "1970-01-01 00:00:00 4 001"),
             (-1, "1969-12-31 23:59:59 3 365"),
+            (-365 * DAY, "1969-01-01 00:00:00 3 001"),
+            (-366 * DAY, "1968-12-31 00:00:00 2 366"),
+            (-671 * DAY, "1968-03-01 00:00:00 5 061"),
+            (-672 * DAY, "1968-02-29 00:00:00 4 060"),
+            (-731 * DAY, "1968-01-01 00:00:00 1 001"),
+            (-732 * DAY, "1967-12-31 00:00:00 0 365"),
+            (-25_509 * DAY, "1900-02-28 00:00:00 3 059"),
+            (-25_508 * DAY, "1900-03-01 00:00:00 4 060"),
             (-62_135_596_800, "0001-01-01 00:00:00 1 001"),
             (951_782_400, "2000-02-29 00:00:00 2 060"),
             (1_700_000_000, "2023-11-14 22:13:20 2 318"),
@@ -199,5 +214,25 @@ mod tests {
             let moment = Moment::at(seconds);
             assert_eq!(format!("{} {:03}", moment.format("%F %X %w"), moment.yearday), text);
         }
+    }
+
+    #[test]
+    fn one_day_follows_the_other() {
+        // Counted by hand from the first of the year -2000 to the last of the year 3999.
+        let (mut days, mut weekday) = (-1_450_013, 6);
+        for year in -2000..4000 {
+            let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let lengths = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            let mut yearday = 1;
+            for (month, length) in (1..).zip(lengths) {
+                for day in 1..=length {
+                    let found = Moment::at(days * DAY);
+                    let found = (found.year, found.month, found.day, found.weekday, found.yearday);
+                    assert_eq!(found, (year, month, day, weekday, yearday), "day {days}");
+                    (days, weekday, yearday) = (days + 1, (weekday + 1) % 7, yearday + 1);
+                }
+            }
+        }
+        assert_eq!(days, days_before(4000, 1));
     }
 }
