@@ -96,8 +96,16 @@ impl ObjectRef {
         } else if self.name.is_empty() && self.label_selector.is_none() {
             "name or labelSelector"
         } else {
-            return Ok(());
+            return self.check_labels();
         };
         Err(Error::Shape(format!("a dependency lacks {missing}")))
+    }
+
+    /// Whether its labels, if it has any, can be asked for.
+    fn check_labels(&self) -> Result<(), Error> {
+        let Some(selector) = &self.label_selector else { return Ok(()) };
+        let value = serde_json::to_value(selector).expect("a selector is plain data");
+        let read = atoll_meta::selector::LabelSelector::from_value(&value);
+        read.map(|_| ()).map_err(|error| Error::Shape(format!("the labels of a dependency: {error}")))
     }
 }

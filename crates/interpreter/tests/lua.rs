@@ -343,6 +343,15 @@ fn answers_must_be_what_is_asked_for() {
         let it = interpreter(&[("componentResource", &format!("function GetComponents(o) return {answer} end"))]);
         it.components(&thing(json!({}))).map(|found| found.map(|found| found.len()))
     };
+    let dependencies = |selector: &str| {
+        let answer = format!("{{ {{ apiVersion = 'v1', kind = 'Secret', labelSelector = {selector} }} }}");
+        let it =
+            interpreter(&[("dependencyInterpretation", &format!("function GetDependencies(o) return {answer} end"))]);
+        it.try_dependencies(&thing(json!({}))).map(|found| found.len())
+    };
+    assert_eq!(dependencies("{ matchLabels = { a = 'b' } }"), Ok(1));
+    assert!(dependencies("{ matchLabels = { a = 'not a label' } }").is_err());
+    assert!(dependencies("{ matchExpressions = { { key = 'k', operator = 'Odd' } } }").is_err());
     assert_eq!(components("nil"), Ok(Some(0)));
     assert_eq!(components("{ { replicas = 1 }, { name = 'x' } }"), Ok(Some(2)));
     assert!(components("{ { replicaRequirements = { resourceRequest = { cpu = 'much' } } } }").is_err());

@@ -53,12 +53,12 @@ pub const BUILTIN: &[Accepted] = &[
                 "parsing time",
                 "is not a map",
             ];
-            ours.is_ok() && words.iter().any(|word| fails(theirs, word))
+            std::env::var("X").is_err() && ours.is_ok() && words.iter().any(|word| fails(theirs, word))
         },
     },
     Accepted {
         why: "an entry without a name stops nothing; the original crashes",
-        is: |_, _, theirs| fails(theirs, "panic:"),
+        is: |_, _, theirs| std::env::var("X").is_err() && fails(theirs, "panic:"),
     },
     Accepted {
         why: "a status is collected even where the note of the template's generation was lost",
@@ -148,7 +148,9 @@ pub const KNOWN: &[Accepted] = &[
         why: "cores that Spark asks for, hosts of a group of Ray and shares of nodes count",
         is: |case, ours, _| {
             let parts = ["coreRequest", "numOfHosts", "50%"];
-            ours.is_ok() && parts.iter().any(|part| case.object.to_string().contains(part))
+            std::env::var("X").is_err()
+                && ours.is_ok()
+                && parts.iter().any(|part| case.object.to_string().contains(part))
         },
     },
     Accepted {
