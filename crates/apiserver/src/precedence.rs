@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use atoll_meta::PATIENT;
+use atoll_meta::{COMPANY, PATIENT};
+use atoll_store::Engine;
 use http::Request;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -24,6 +25,15 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Whether a request can wait. Those that come over a socket cannot: what waits is held without a limit.
 pub(crate) fn is_patient<B>(request: &Request<B>) -> bool {
     request.headers().contains_key(PATIENT) && request.extensions().get::<crate::server::Line>().is_none()
+}
+
+/// Tells the store of the writes that come with this one, if it is the first of several. Who comes over a socket cannot
+/// say so.
+pub(crate) fn announce(request: &http::request::Parts, engine: &dyn Engine) {
+    let writes = request.headers.get(COMPANY).and_then(|text| text.to_str().ok()?.parse().ok());
+    if let Some(writes) = writes.filter(|_| request.extensions.get::<crate::server::Line>().is_none()) {
+        engine.expect(writes);
+    }
 }
 
 /// What runs, by how much it can wait.

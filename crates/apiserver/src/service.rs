@@ -308,9 +308,7 @@ async fn resource(
         .map_err(|_| Status::timeout("the body did not arrive within the allotted time", 1))??;
     // Only now: a body that comes slowly keeps nobody waiting.
     let _turn = waited.or_else(|| counts.then(|| everyone.precedence.press()));
-    if let Some(writes) = parts.headers.get(atoll_meta::COMPANY).and_then(|text| text.to_str().ok()?.parse().ok()) {
-        hub.engine.expect(writes);
-    }
+    crate::precedence::announce(&parts, &*hub.engine);
     let call = Call {
         now: hub.now(),
         hub,

@@ -83,22 +83,35 @@ impl Answer {
 pub async fn ask(endpoint: &Endpoint) -> Answer {
     let mut last = Answer::Silent("no answer in time".to_owned());
     for path in ["/readyz", "/healthz"] {
-        match tokio::time::timeout(PATIENCE, hear(endpoint, path)).await {
-            Err(_) => return last,
-            Ok(Err(status)) => return unheard(status),
-            Ok(Ok((StatusCode::UNAUTHORIZED, _))) => return Answer::Refused,
-            Ok(Ok((code, said))) if code.is_success() => {
-                let identity = tokio::time::timeout(PATIENCE, hear(endpoint, "/version")).await;
-                return identity.map_or(last, |identity| recognise(path, &said, identity));
+        match hear(endpoint, path).await {
+            None => return last,
+            Some(Err(status)) => return unheard(status),
+            Some(Ok((StatusCode::UNAUTHORIZED, _))) => return Answer::Refused,
+            Some(Ok((code, said))) if code.is_success() => {
+                let mut identity = hear(endpoint, "/version").await;
+                if matches!(identity, Some(Ok((StatusCode::NOT_FOUND, _)))) {
+                    // What stands before some members lets through only what clients of the API need.
+                    identity = hear(endpoint, "/api").await;
+                }
+                return recognise(path, &said, identity);
             }
-            Ok(Ok((code, _))) => last = Answer::Ill(format!("{path} answers {}", code.as_u16())),
+            // Servers that do not know the former have the latter.
+            Some(Ok((StatusCode::NOT_FOUND, _))) => last = Answer::Ill(format!("{path} answers 404")),
+            Some(Ok((code, _))) => return Answer::Ill(format!("{path} answers {}", code.as_u16())),
         }
     }
     last
 }
 
+type Heard = Result<(StatusCode, Vec<u8>), Status>;
+
+/// What is answered in time.
+async fn hear(endpoint: &Endpoint, path: &str) -> Option<Heard> {
+    tokio::time::timeout(PATIENCE, listen(endpoint, path)).await.ok()
+}
+
 /// The code of an answer and the beginning of what it says.
-async fn hear(endpoint: &Endpoint, path: &str) -> Result<(StatusCode, Vec<u8>), Status> {
+async fn listen(endpoint: &Endpoint, path: &str) -> Heard {
     let answer = endpoint.open(Method::GET, path, "application/json", Bytes::new()).await?;
     let (code, mut body, mut said) = (answer.status(), answer.into_body(), Vec::new());
     while let Some(piece) = body.next().await {
@@ -121,8 +134,9 @@ fn unheard(status: Status) -> Answer {
 }
 
 /// Whether someone who says that it is well is an API server: sign-in pages and other services answer 200, too. An API
-/// server says `ok` and of which version it is; one that only says the latter may stand behind something that rewrites.
-fn recognise(path: &str, said: &[u8], identity: Result<(StatusCode, Vec<u8>), Status>) -> Answer {
+/// server says `ok` and of which version it is, or at least of which versions its API; one that only says the latter may
+/// stand behind something that rewrites.
+fn recognise(path: &str, said: &[u8], identity: Option<Heard>) -> Answer {
     let is_ok = said.trim_ascii() == b"ok";
     let stranger = |path: &str, said: &[u8]| {
         let said = String::from_utf8_lossy(said);
@@ -130,20 +144,22 @@ fn recognise(path: &str, said: &[u8], identity: Result<(StatusCode, Vec<u8>), St
         Answer::Stranger(format!("{path} says {short:?}"))
     };
     match identity {
-        Ok((code, identity)) if code.is_success() => {
+        Some(Ok((code, identity))) if code.is_success() => {
             let tree: Value = serde_json::from_slice(&identity).unwrap_or_default();
             match tree["gitVersion"].as_str().filter(|version| !version.is_empty()) {
                 Some(version) => Answer::Well(version.to_owned()),
+                None if tree["kind"] == "APIVersions" => Answer::Well(String::new()),
                 None if is_ok => stranger("/version", &identity),
                 None => stranger(path, said),
             }
         }
-        Ok((StatusCode::UNAUTHORIZED, _)) => Answer::Refused,
-        Ok((StatusCode::NOT_FOUND, _)) if is_ok => Answer::Stranger("/version answers 404".to_owned()),
-        Ok(_) if is_ok => Answer::Well(String::new()),
-        Ok(_) => stranger(path, said),
-        Err(status) if is_ok => unheard(status),
-        Err(_) => stranger(path, said),
+        Some(Ok((StatusCode::UNAUTHORIZED, _))) => Answer::Refused,
+        Some(Ok((StatusCode::NOT_FOUND, _))) if is_ok => {
+            Answer::Stranger("neither /version nor /api is there".to_owned())
+        }
+        Some(Err(status)) if is_ok => unheard(status),
+        Some(Ok(_)) | None if is_ok => Answer::Well(String::new()),
+        Some(_) | None => stranger(path, said),
     }
 }
 
@@ -175,6 +191,7 @@ impl Steady {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use atoll_runtime::{BodyStream, Transport};
     use serde_json::json;
 
     use super::*;
@@ -207,7 +224,8 @@ mod tests {
             ("ok", 403, "{}", Answer::Well(String::new())),
             ("ok", 503, "", Answer::Well(String::new())),
             ("ok", 401, "", Answer::Refused),
-            ("ok", 404, "nothing here", stranger("/version answers 404")),
+            ("ok", 404, "nothing here", stranger("neither /version nor /api is there")),
+            ("ok", 200, r#"{"kind":"APIVersions","versions":["v1"]}"#, Answer::Well(String::new())),
             ("ok", 200, "ok", stranger(r#"/version says "ok""#)),
             ("ok", 200, r#"{"gitVersion":""}"#, stranger(r#"/version says "{\"gitVersion\":\"\"}""#)),
             ("<html>Please sign in</html>", 200, "<html>", stranger(r#"/readyz says "<html>Please sign in</html>""#)),
@@ -215,7 +233,38 @@ mod tests {
             ("{}", 403, "{}", stranger(r#"/readyz says "{}""#)),
         ] {
             let identity = Ok((StatusCode::from_u16(code).unwrap(), identity.as_bytes().to_vec()));
-            assert_eq!(recognise("/readyz", said.as_bytes(), identity), wanted, "{said} {code}");
+            assert_eq!(recognise("/readyz", said.as_bytes(), Some(identity)), wanted, "{said} {code}");
+        }
+        assert_eq!(recognise("/readyz", b"ok", None), Answer::Well(String::new()), "its version comes late");
+        assert_eq!(recognise("/readyz", b"hello", None), stranger(r#"/readyz says "hello""#));
+    }
+
+    /// Answers as a member would; what has no answer is not there.
+    struct Member(&'static [(&'static str, u16, &'static str)]);
+
+    #[async_trait::async_trait]
+    impl Transport for Member {
+        async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<BodyStream>, Status> {
+            let found = self.0.iter().find(|(path, _, _)| *path == request.uri().path());
+            let (code, said) = found.map_or((404, "not found"), |(_, code, said)| (*code, *said));
+            let body: BodyStream = Box::pin(futures::stream::iter([Ok(Bytes::from_static(said.as_bytes()))]));
+            Ok(http::Response::builder().status(code).body(body).unwrap())
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_is_not_ready_is_not_asked_whether_it_lives() {
+        let version = ("/version", 200, r#"{"gitVersion":"v1"}"#);
+        let cases: [(&[_], Answer); 5] = [
+            (&[("/readyz", 200, "ok"), version], Answer::Well("v1".into())),
+            (&[("/readyz", 500, "no"), ("/healthz", 200, "ok"), version], Answer::Ill("/readyz answers 500".into())),
+            (&[("/healthz", 200, "ok"), version], Answer::Well("v1".into())),
+            (&[("/readyz", 200, "ok"), ("/api", 200, r#"{"kind":"APIVersions"}"#)], Answer::Well(String::new())),
+            (&[version], Answer::Ill("/healthz answers 404".into())),
+        ];
+        for (answers, wanted) in cases {
+            let answers: &'static [_] = answers.to_vec().leak();
+            assert_eq!(ask(&Endpoint::new("m", std::sync::Arc::new(Member(answers)), "test")).await, wanted);
         }
     }
 

@@ -172,8 +172,7 @@ impl Templates {
 
     /// Forgets a template that is gone.
     pub fn forget(&self, key: &TemplateKey) {
-        self.touched.lock().remove(key);
-        self.new.lock().remove(key);
+        // What else is known of it may be of one that was made since.
         self.activated.lock().remove(key);
     }
 

@@ -1,9 +1,9 @@
 //! The embedded engine: everything in memory, every write in one redb file before it is acknowledged.
 //!
-//! One thread writes. It takes all transactions that wait (`queue`), under load and when more are
-//! announced a moment after the first of them (`pace`), checks them against the state in memory, commits them to disk together,
-//! publishes them and answers (`writer`). What is on disk is only read when the file is opened
-//! (`file`), or reopened after a failure.
+//! One thread writes. It takes all transactions that wait (`queue`), under load (`pace`) and when more
+//! are announced a moment after the first of them, checks them against the state in memory, commits
+//! them to disk together, publishes them and answers (`writer`). What is on disk is only read when the
+//! file is opened (`file`), or reopened after a failure.
 
 mod batch;
 mod file;
@@ -130,7 +130,7 @@ impl Engine for RedbEngine {
 
     fn expect(&self, commits: usize) {
         if let Some(requests) = &self.requests {
-            requests.expect(commits);
+            requests.expect(commits, queue::MOMENT);
         }
     }
 
