@@ -150,6 +150,8 @@ pub struct Traits {
     pub leaves: bool,
     /// Its place in the scheduler's queue.
     pub priority: i32,
+    /// The groups it heeds.
+    pub groups: WorkloadAffinityGroups,
 }
 
 impl Traits {
@@ -164,6 +166,7 @@ impl Traits {
             #[serde(default)]
             graceful_eviction_tasks: Vec<serde::de::IgnoredAny>,
             schedule_priority: Option<BindingPriority>,
+            workload_affinity_groups: Option<WorkloadAffinityGroups>,
         }
         #[derive(Default, Deserialize)]
         struct Only {
@@ -175,6 +178,7 @@ impl Traits {
             propagates: spec.propagate_deps,
             leaves: !spec.graceful_eviction_tasks.is_empty(),
             priority: spec.schedule_priority.map(|priority| priority.priority).unwrap_or_default(),
+            groups: spec.workload_affinity_groups.unwrap_or_default(),
         }
     }
 }

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::binding::Binding;
+use crate::company::{self, Company};
 use crate::customize::Customizations;
 use crate::discovery::Kinds;
 use crate::evict::Unhealthy;
@@ -116,6 +117,8 @@ pub struct Core {
     settled: Mutex<HashMap<BindingKey, (i64, u64)>>,
     /// Bindings whose last decision failed.
     pub unplaced: Mutex<HashSet<BindingKey>>,
+    /// Decisions on workloads of groups that are on their way.
+    pub company: Mutex<Company>,
     /// Works that were written for bindings, until we hear of them.
     wrote: Mutex<HashMap<BindingKey, Wrote>>,
     last_eviction: Mutex<Option<tokio::time::Instant>>,
@@ -147,6 +150,7 @@ impl Core {
             epoch: AtomicU64::default(),
             settled: Mutex::default(),
             unplaced: Mutex::default(),
+            company: Mutex::default(),
             wrote: Mutex::default(),
             last_eviction: Mutex::default(),
             unhealthy: Mutex::default(),
@@ -246,15 +250,24 @@ impl Core {
     ) -> Result<(), Status> {
         let key = after.key();
         let body = after.to_value();
-        if let Some(record) = crate::decision::Record::of(after) {
+        let groups = company::groups(after);
+        // One that heeds others may have missed that they went while it was not known itself.
+        let record = crate::decision::Record::of(after).filter(|record| groups.is_none() || record.error.is_none());
+        if let Some(record) = record {
             self.settled.lock().insert(key.clone(), (record.generation, epoch));
         }
         let instance = self.instance.first_of(writes);
-        match before {
-            None => instance.brief().create(&key.gvr(), key.in_namespace(), &body).await?,
-            Some(_) => instance.brief().update(&key.gvr(), key.in_namespace(), &key.name, &body).await?,
+        let written = match before {
+            None => instance.brief().create(&key.gvr(), key.in_namespace(), &body).await,
+            Some(_) => instance.brief().update(&key.gvr(), key.in_namespace(), &key.name, &body).await,
         };
-        Ok(())
+        if let Some(groups) = groups {
+            self.company.lock().wrote(after, written.is_ok());
+            if written.is_err() {
+                crate::scheduler::moved(self, &key.namespace, groups);
+            }
+        }
+        written.map(|_| ())
     }
 
     /// Whether a binding of this generation was written with its decision, and the clusters are those that saw; tells so

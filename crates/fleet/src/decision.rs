@@ -7,7 +7,7 @@ use std::sync::Arc;
 use atoll_api::policy::{Placement, ReplicaDivisionPreference, ReplicaSchedulingType};
 use atoll_api::words::{annotation, reason};
 use atoll_api::work::{ResourceBindingStatus, TargetCluster, WorkloadAffinityGroups};
-use atoll_placement::{Decision, Request, Snapshot, Trigger, decide, trigger};
+use atoll_placement::{Decision, Request, Snapshot, Trigger, apart, decide, together, trigger};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
@@ -151,21 +151,40 @@ pub fn asks_for_room(binding: &Binding) -> bool {
         && (aggregated || dynamic)
 }
 
-/// Where each workload of a group is, out of the `others` of the same namespace; `of` reads their group.
-pub fn members<B: Borrow<Binding>>(
-    others: impl IntoIterator<Item = B>,
+/// Clusters that host the groups of a workload.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Hosts {
+    /// Where all of the group is that it wants to be with.
+    pub together: Option<BTreeSet<String>>,
+    /// Where any of the group is that it keeps away from.
+    pub apart: Option<BTreeSet<String>>,
+}
+
+impl Hosts {
+    /// Where the groups of a binding are, out of the `others` of the same namespace.
+    pub fn of(others: &[impl Borrow<Binding>], binding: &Binding) -> Self {
+        let groups = binding.spec.workload_affinity_groups.clone().unwrap_or_default();
+        let with = members(others, binding, &groups.affinity_group, |other| &other.affinity_group);
+        let without = members(others, binding, &groups.anti_affinity_group, |other| &other.anti_affinity_group);
+        Self { together: with.and_then(together), apart: without.map(apart) }
+    }
+}
+
+/// Where each workload of a group is; `of` reads the group of one.
+fn members<'a>(
+    others: &'a [impl Borrow<Binding>],
     binding: &Binding,
     group: &str,
     of: impl Fn(&WorkloadAffinityGroups) -> &String,
-) -> Option<Vec<Vec<TargetCluster>>> {
+) -> Option<Vec<&'a [TargetCluster]>> {
     if group.is_empty() {
         return None;
     }
-    let member = |other: &Binding| {
+    let member = |other: &'a Binding| {
         let same = other.spec.workload_affinity_groups.as_ref().is_some_and(|groups| of(groups) == group);
-        (same && other.metadata.name != binding.metadata.name).then(|| other.spec.clusters.clone())
+        (same && other.metadata.name != binding.metadata.name).then_some(other.spec.clusters.as_slice())
     };
-    Some(others.into_iter().filter_map(|other| member(other.borrow())).collect())
+    Some(others.iter().filter_map(|other| member(other.borrow())).collect())
 }
 
 /// Decides if the binding needs it, and writes the outcome into the binding. Whether anything changed.

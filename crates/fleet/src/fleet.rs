@@ -268,14 +268,16 @@ fn binding_sink(core: &Core, change: Change) {
                 core.index.remove_binding(id);
             }
             core.unplaced.lock().remove(&key);
+            core.company.lock().forget(&key);
+            scheduler::moved(core, &key.namespace, &traits.groups);
             core.index.put_parents(&key, &BTreeSet::new());
             core.queues.evictions.add(key.clone());
             core.queues.dependencies.add(key);
             return;
         }
         Change::Added(_) => {}
-        Change::Updated(old, new) => {
-            let (old, new) = (&old.object.head, &new.object.head);
+        Change::Updated(former, new) => {
+            let (old, new) = (&former.object.head, &new.object.head);
             if old.generation == new.generation && old.deleting == new.deleting && old.labels == new.labels {
                 // Only the status, the record of a decision or a finalizer.
                 report_soon(core, key.clone());
@@ -283,6 +285,9 @@ fn binding_sink(core: &Core, change: Change) {
                     core.queues.evictions.add(key);
                 }
                 return;
+            }
+            if old.generation != new.generation {
+                scheduler::moved(core, &key.namespace, &Traits::of(former).groups);
             }
         }
     }

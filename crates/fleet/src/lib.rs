@@ -17,6 +17,7 @@ pub mod attach;
 pub mod binding;
 pub mod claim;
 mod clusters;
+pub mod company;
 pub mod condition;
 pub mod core;
 pub mod customize;

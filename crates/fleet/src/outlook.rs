@@ -6,14 +6,16 @@ use std::sync::Arc;
 use atoll_api::cluster::{Cluster, ClusterSyncMode};
 use atoll_api::words::condition as types;
 use atoll_meta::Status;
-use atoll_placement::{Snapshot, apart, together};
+use atoll_placement::Snapshot;
 use atoll_runtime::{Endpoint, Item};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::binding::Binding;
-use crate::decision::{self, Surroundings};
+use crate::company;
+use crate::decision::{self, Hosts, Surroundings};
 use crate::keys::BindingKey;
 use crate::summary::Summary;
 use crate::{condition, gvr};
@@ -25,6 +27,8 @@ pub struct Outlook<'a> {
     /// Clusters whose nodes the hub counts itself.
     reached: Vec<Arc<str>>,
     bindings: BTreeMap<BindingKey, Binding>,
+    /// Workloads of groups as they would be by now; others heed where they are.
+    moved: Mutex<BTreeMap<BindingKey, Binding>>,
     /// Nodes and pods of those that could be asked; they are when they are needed first.
     rooms: OnceCell<HashMap<Arc<str>, Summary>>,
     now: Timestamp,
@@ -45,7 +49,8 @@ impl<'a> Outlook<'a> {
             let known = trees.iter().filter_map(|tree| Binding::of(&Item::of(tree)?));
             bindings.extend(known.map(|binding| (binding.key(), binding)));
         }
-        Ok(Self { instance, snapshot, reached, bindings, rooms: OnceCell::new(), now })
+        let moved = Mutex::default();
+        Ok(Self { instance, snapshot, reached, bindings, moved, rooms: OnceCell::new(), now })
     }
 
     /// The same without a cluster.
@@ -55,6 +60,11 @@ impl<'a> Outlook<'a> {
         }
         self.snapshot = self.snapshot.without(cluster);
         self.reached.retain(|name| **name != *cluster);
+        for (key, binding) in self.bindings.iter().filter(|(_, binding)| company::groups(binding).is_some()) {
+            let mut left = binding.clone();
+            left.spec.clusters.retain(|target| target.name != cluster);
+            self.moved.lock().insert(key.clone(), left);
+        }
         Ok(self)
     }
 
@@ -68,24 +78,31 @@ impl<'a> Outlook<'a> {
         self.bindings.values()
     }
 
-    /// Decides on a binding as the scheduler would; whether anything changed.
+    /// Decides on a binding as the scheduler would, after those before it; whether anything changed.
     pub async fn settle(&self, binding: &mut Binding) -> bool {
         let estimates = if decision::asks_for_room(binding) { Some(self.estimates(binding).await) } else { None };
-        let groups = binding.spec.workload_affinity_groups.clone().unwrap_or_default();
-        let namespace = &binding.metadata.namespace;
-        let others = || self.bindings().filter(|other| other.metadata.namespace == *namespace);
-        let with = decision::members(others(), binding, &groups.affinity_group, |other| &other.affinity_group);
-        let without =
-            decision::members(others(), binding, &groups.anti_affinity_group, |other| &other.anti_affinity_group);
-        let (together, apart) = (with.and_then(together), without.map(apart));
+        let mut moved = self.moved.lock();
+        let hosts = self.hosts(binding, &moved);
         let around = Surroundings {
             snapshot: &self.snapshot,
             estimates: estimates.as_ref(),
-            affinity_hosts: together.as_ref(),
-            anti_affinity_hosts: apart.as_ref(),
+            affinity_hosts: hosts.together.as_ref(),
+            anti_affinity_hosts: hosts.apart.as_ref(),
             now: self.now,
         };
-        decision::settle(binding, &around)
+        let changed = decision::settle(binding, &around);
+        if company::groups(binding).is_some() {
+            moved.insert(binding.key(), binding.clone());
+        }
+        changed
+    }
+
+    /// Where the groups of a binding are, with those that `moved`.
+    fn hosts(&self, binding: &Binding, moved: &BTreeMap<BindingKey, Binding>) -> Hosts {
+        let known = self.bindings.iter().filter(|(key, _)| !moved.contains_key(key)).map(|(_, known)| known);
+        let here = |other: &&Binding| other.metadata.namespace == binding.metadata.namespace;
+        let others: Vec<&Binding> = known.chain(moved.values()).filter(here).collect();
+        Hosts::of(&others, binding)
     }
 
     /// The clusters whose nodes matter for a binding and could not be counted.

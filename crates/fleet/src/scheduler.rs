@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use atoll_api::work::{TargetCluster, WorkloadAffinityGroups};
+use atoll_api::work::WorkloadAffinityGroups;
 use atoll_meta::Status;
-use atoll_placement::{apart, together};
 
 use crate::binding::{Binding, Traits};
+use crate::company::{self, Company};
 use crate::core::Core;
-use crate::decision::{self, Record, Surroundings};
+use crate::decision::{self, Hosts, Record, Surroundings};
 use crate::keys::BindingKey;
 
 type Again = Result<Option<Duration>, Status>;
@@ -19,17 +19,44 @@ type Again = Result<Option<Duration>, Status>;
 /// Decides on a binding if it needs it, and notes whether it found no place; gives the epoch of the clusters it saw.
 pub fn settle(core: &Core, binding: &mut Binding) -> u64 {
     let epoch = core.epoch();
-    let snapshot = core.snapshot.load();
-    let groups = binding.spec.workload_affinity_groups.clone().unwrap_or_default();
-    let with = members(core, binding, &groups.affinity_group, |other| &other.affinity_group);
-    let without = members(core, binding, &groups.anti_affinity_group, |other| &other.anti_affinity_group);
-    let (together, apart) = (with.and_then(together), without.map(apart));
     let estimates = estimates(core, binding);
+    if company::groups(binding).is_some() {
+        settle_in_company(core, binding, estimates.as_ref(), &mut core.company.lock());
+    } else {
+        conclude(core, binding, estimates.as_ref(), &Hosts::default());
+    }
+    epoch
+}
+
+/// Decides on a workload of a group; nobody else of a group is decided on meanwhile.
+fn settle_in_company(
+    core: &Core,
+    binding: &mut Binding,
+    estimates: Option<&HashMap<Arc<str>, i32>>,
+    company: &mut Company,
+) {
+    let key = binding.key();
+    let items = core.bindings(key.is_namespaced()).list_in(&key.namespace);
+    let known: Vec<Binding> =
+        items.iter().filter_map(Binding::of).filter(|other| company::groups(other).is_some()).collect();
+    let own = known.iter().find(|other| other.metadata.name == binding.metadata.name);
+    let joins = own.and_then(company::groups) != company::groups(binding);
+    let hosts = Hosts::of(&company.expected(&key.namespace, known), binding);
+    let before = binding.spec.clusters.clone();
+    conclude(core, binding, estimates, &hosts);
+    if binding.spec.clusters != before || (joins && !before.is_empty()) {
+        company.note(binding);
+    }
+}
+
+/// Decides on a binding by what is known of the others.
+fn conclude(core: &Core, binding: &mut Binding, estimates: Option<&HashMap<Arc<str>, i32>>, hosts: &Hosts) {
+    let snapshot = core.snapshot.load();
     let around = Surroundings {
         snapshot: &snapshot,
-        estimates: estimates.as_ref(),
-        affinity_hosts: together.as_ref(),
-        anti_affinity_hosts: apart.as_ref(),
+        estimates,
+        affinity_hosts: hosts.together.as_ref(),
+        anti_affinity_hosts: hosts.apart.as_ref(),
         now: core.now(),
     };
     decision::settle(binding, &around);
@@ -39,7 +66,26 @@ pub fn settle(core: &Core, binding: &mut Binding) -> u64 {
     } else {
         core.unplaced.lock().remove(&key);
     }
-    epoch
+}
+
+/// A workload of these groups is elsewhere now, or gone: those that heed it and found no place may find one.
+pub fn moved(core: &Core, namespace: &str, groups: &WorkloadAffinityGroups) {
+    if !company::is_any(groups) {
+        return;
+    }
+    // Who was decided on before this was known has noted by now that it found no place.
+    let company = core.company.lock();
+    let unplaced: Vec<BindingKey> =
+        core.unplaced.lock().iter().filter(|key| *key.namespace == *namespace).cloned().collect();
+    drop(company);
+    for key in unplaced {
+        // One that is not known yet is decided on again when it is.
+        let Some(item) = core.bindings(key.is_namespaced()).get(&key.namespace, &key.name) else { continue };
+        let traits = Traits::of(&item);
+        if company::is_shared(&traits.groups, groups) {
+            core.queues.decisions.add_ranked(key, traits.priority);
+        }
+    }
 }
 
 /// Room counted node by node in members we reach, where the division depends on it.
@@ -53,21 +99,6 @@ fn estimates(core: &Core, binding: &Binding) -> Option<HashMap<Arc<str>, i32>> {
         (member.name.clone(), estimate)
     });
     Some(room.collect())
-}
-
-/// Where each workload of a group of the same namespace is.
-fn members(
-    core: &Core,
-    binding: &Binding,
-    group: &str,
-    of: impl Fn(&WorkloadAffinityGroups) -> &String,
-) -> Option<Vec<Vec<TargetCluster>>> {
-    if group.is_empty() {
-        return None;
-    }
-    let key = binding.key();
-    let others = core.bindings(key.is_namespaced()).list_in(&key.namespace);
-    decision::members(others.iter().filter_map(Binding::of), binding, group, of)
 }
 
 /// Decides on one binding.

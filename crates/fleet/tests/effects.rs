@@ -394,3 +394,90 @@ async fn what_found_no_room_is_placed_when_room_comes() {
     world.member("m1").patch(&nodes, None, "n1", "status", Patch::Merge, &node("50")).await.unwrap();
     world.in_member("m1", &deployments(), "web", |copy| copy["spec"]["replicas"] == 5).await;
 }
+
+/// A Deployment of a team.
+fn of_team(name: &str, team: &str) -> Value {
+    let mut template = deployment(name, 1);
+    template["metadata"]["labels"]["team"] = team.into();
+    template
+}
+
+/// A policy for the Deployments of a name that go along with their team, or keep away from it, each in one cluster.
+fn team_policy(name: &str, team: &str, affinity: &str, among: &[&str]) -> Value {
+    let placement = json!({
+        "clusterAffinity": {"clusterNames": among},
+        "spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}],
+        "workloadAffinity": {affinity: {"groupByLabelKey": "team"}},
+    });
+    let mut rule = policy(name, json!({"placement": placement}));
+    rule["spec"]["resourceSelectors"][0]["labelSelector"] = json!({"matchLabels": {"team": team, "of": name}});
+    rule
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workloads_that_keep_apart_never_meet_and_take_the_place_of_one_that_goes() {
+    let world = World::start(5).await;
+    let members = ["m1", "m2", "m3", "m4", "m5"];
+    let names: Vec<String> = (1..=6).map(|number| format!("w{number}")).collect();
+    for name in &names {
+        let mut template = of_team(name, "a");
+        template["metadata"]["labels"]["of"] = "p".into();
+        world.instance.create(&deployments(), NS, &template).await.unwrap();
+    }
+    // All of them are looked at in one moment.
+    world.instance.create(&policies(), NS, &team_policy("p", "a", "antiAffinity", &members)).await.unwrap();
+    let places = async || {
+        let mut places = Vec::new();
+        for name in &names {
+            places.push((world.targets(&format!("{name}-deployment")).await, name.clone()));
+        }
+        places.sort();
+        places
+    };
+    world
+        .eventually("one found no place and all others have one", async || {
+            let mut refused = 0;
+            for name in &names {
+                let condition = world.condition(&format!("{name}-deployment"), "Scheduled").await;
+                refused += usize::from(condition["reason"] == "NoClusterFit");
+            }
+            refused == 1 && places().await.iter().filter(|(targets, _)| targets.len() == 1).count() == 5
+        })
+        .await;
+    let found = places().await;
+    let taken: Vec<&str> = found.iter().flat_map(|(targets, _)| targets).map(String::as_str).collect();
+    assert_eq!(taken, members, "{found:?}");
+    let (waiting, leaving) = (found[0].1.clone(), found[3].clone());
+    world.instance.delete(&deployments(), NS, &leaving.1, &json!({})).await.unwrap();
+    let waiting = format!("{waiting}-deployment");
+    world.eventually("the free place is taken", async || world.targets(&waiting).await == leaving.0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workloads_that_go_together_never_start_apart() {
+    let world = World::start(3).await;
+    for number in 0..6 {
+        let mut template = of_team(&format!("w{number}"), "a");
+        template["metadata"]["labels"]["of"] = if number % 2 == 0 { "p" } else { "q" }.into();
+        world.instance.create(&deployments(), NS, &template).await.unwrap();
+    }
+    // Each of the two would start in another cluster, and one is open to both.
+    let (p, q) = (team_policy("p", "a", "affinity", &["m1", "m2"]), team_policy("q", "a", "affinity", &["m2", "m3"]));
+    let (policies, made) = (policies(), &world.instance);
+    let (p, q) = tokio::join!(made.create(&policies, NS, &p), made.create(&policies, NS, &q));
+    assert!(p.is_ok() && q.is_ok());
+    let places = async || {
+        let mut places = std::collections::BTreeSet::new();
+        for number in 0..6 {
+            let name = format!("w{number}-deployment");
+            if world.condition(&name, "Scheduled").await.is_null() {
+                return None;
+            }
+            places.extend(world.targets(&name).await);
+        }
+        Some(places)
+    };
+    world.eventually("all are decided on", async || places().await.is_some()).await;
+    let places = places().await.unwrap();
+    assert_eq!(places.len(), 1, "{places:?}");
+}

@@ -183,6 +183,31 @@ async fn a_plan_keeps_groups_of_workloads_together_and_apart() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn templates_of_one_plan_heed_each_other() {
+    let world = World::start(2).await;
+    for name in ["a", "b", "c"] {
+        let mut template = deployment(name, 1);
+        template["metadata"]["labels"]["team"] = "x".into();
+        world.instance.create(&deployments(), NS, &template).await.unwrap();
+    }
+    let one = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
+    for (affinity, shares) in [("antiAffinity", ["m1 new→1", "m2 new→1", "no place"]), ("affinity", ["m1 new→1"; 3])]
+    {
+        let rule = policy(
+            "p",
+            json!({"placement": {
+                "spreadConstraints": one, "workloadAffinity": {affinity: {"groupByLabelKey": "team"}},
+            }}),
+        );
+        let said = planned(&world, &Value::Null, &rule).await;
+        assert_eq!(said.len(), 3);
+        for (said, share) in said.iter().zip(shares) {
+            assert!(said.contains(share), "{affinity}: {said}");
+        }
+    }
+}
+
 async fn add_node(world: &World, member: &str, name: &str, disk: &str) {
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"disk": disk}}, "status": {
         "allocatable": {"cpu": "4", "memory": "64Gi", "pods": "110"},
