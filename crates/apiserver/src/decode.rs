@@ -97,7 +97,9 @@ pub fn yaml(body: &[u8]) -> Result<(Value, Option<String>), Status> {
     let text = std::str::from_utf8(body).map_err(|error| Status::bad_request(format!("yaml: {error}")))?;
     let read = |policy| {
         let limits = serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPEATED };
-        let options = serde_saphyr::options! { duplicate_keys: policy, alias_limits: limits };
+        // Modes of files are written 0644.
+        let options =
+            serde_saphyr::options! { duplicate_keys: policy, alias_limits: limits, legacy_octal_numbers: true };
         serde_saphyr::from_str_with_options::<Value>(text, options)
     };
     let unreadable =
@@ -317,4 +319,20 @@ fn metadata_fault(object: &Value) -> Option<String> {
     let schema = types.get("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")?;
     let fault = atoll_schema::type_errors(object.get("metadata")?, atoll_schema::Typed::new(types, schema))?;
     Some(fault.replace("Go struct field .", "Go struct field ObjectMeta."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yaml_means_what_manifests_mean() {
+        let text = "mode: 0644\nzero: 0\nplain: 644\ntext: \"0644\"\nversion: 1.10\n";
+        let (tree, repeated) = yaml(text.as_bytes()).expect("it is YAML");
+        assert_eq!(tree, serde_json::json!({"mode": 420, "zero": 0, "plain": 644, "text": "0644", "version": 1.1}));
+        assert_eq!(repeated, None);
+        let (tree, repeated) = yaml(b"a: 1\na: 2\n").expect("it is YAML");
+        assert_eq!(tree, serde_json::json!({"a": 2}));
+        assert!(repeated.expect("a key is repeated").contains("\"a\" already set"));
+    }
 }

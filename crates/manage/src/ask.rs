@@ -44,8 +44,28 @@ pub fn segment(key: &str, text: &str) -> Result<(), Status> {
     Ok(())
 }
 
+/// Anything written as YAML or JSON.
+pub fn tree(text: &str) -> Result<Value, Status> {
+    // Modes of files are written 0644.
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| Status::bad_request(format!("data: {error}")))
+}
+
 /// An object written as YAML or JSON.
 pub fn object(text: &str) -> Result<Value, Status> {
-    let tree: Value = serde_saphyr::from_str(text).map_err(|error| Status::bad_request(format!("data: {error}")))?;
+    let tree = tree(text)?;
     if tree.is_object() { Ok(tree) } else { Err(Status::bad_request("data: not an object")) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn objects_are_read_as_manifests_are() {
+        assert_eq!(object("mode: 0644").unwrap(), serde_json::json!({"mode": 420}));
+        assert_eq!(object(r#"{"mode": 420}"#).unwrap(), serde_json::json!({"mode": 420}));
+        assert!(object("[1]").is_err() && object("a: [").is_err());
+    }
 }

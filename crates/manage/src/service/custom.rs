@@ -90,8 +90,7 @@ async fn patch(ctx: &Ctx, kind: &Kind, input: &Value) -> Result<Value, Status> {
         "PATCH_TYPE_APPLY" => Patch::Apply { manager: crate::context::AGENT, force: true },
         _ => Patch::Merge,
     };
-    let change: Value =
-        serde_saphyr::from_str(ask.text("data")).map_err(|error| Status::bad_request(format!("data: {error}")))?;
+    let change = ask::tree(ask.text("data"))?;
     let sub = input["subResources"].get(0).and_then(Value::as_str).unwrap_or_default();
     if !sub.is_empty() {
         ask::segment("subResources", sub)?;
