@@ -261,6 +261,10 @@ fn only_what_is_needed_of_a_status_is_collected() {
         assert_eq!(Interpreter::new().reflect(&object), Some(wanted), "{kind}");
         let silent = json!({"apiVersion": api_version, "kind": kind, "metadata": meta});
         assert_eq!(Interpreter::new().reflect(&silent), None, "{kind}");
+        for other in [json!(true), json!("fine"), json!([1]), json!(null)] {
+            let odd = json!({"apiVersion": api_version, "kind": kind, "metadata": meta, "status": other});
+            assert_eq!(Interpreter::new().reflect(&odd), None, "{kind} {other}");
+        }
     }
     let unseen = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "status": {}});
     assert_eq!(Interpreter::new().reflect(&unseen), None);

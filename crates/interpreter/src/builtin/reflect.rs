@@ -40,7 +40,8 @@ pub const JOB: &[Field] = &[("active", false), ("succeeded", false), ("failed", 
 
 /// The part of a member's object that says how it is.
 pub fn reflect(object: &Value) -> Option<Value> {
-    let status = object.get("status").filter(|status| !status.is_null())?;
+    // Nothing else than an object can be kept as a status.
+    let status = object.get("status").filter(|status| status.is_object())?;
     let (numbers, others): (&[Field], &[&str]) = match Kind::of(object) {
         Some(Kind::Deployment) => (DEPLOYMENT, &[]),
         Some(Kind::StatefulSet) => (STATEFUL_SET, &[]),
