@@ -141,7 +141,9 @@ pub const BUILTIN: &[Accepted] = &[
         why: "replicas that nobody states are one, as API servers say, not none",
         is: |case, ours, theirs| {
             let silent = case.at("/spec/replicas").or(case.at("/spec/parallelism")).is_none();
-            case.operation == Operation::Replicas && silent && only(ours, theirs, &["/replicas"])
+            let count = |said: &Said| said.as_ref().ok().map(|said| said["replicas"].as_i64().unwrap_or_default());
+            let one = count(ours) == Some(1) && count(theirs) == Some(0);
+            case.operation == Operation::Replicas && silent && one && only(ours, theirs, &["/replicas"])
         },
     },
     Accepted {
@@ -209,6 +211,15 @@ fn is_ready_kind(case: &Case) -> bool {
     group.contains("fluxcd") || group.contains("kyverno")
 }
 
+/// The same without empty objects in lists.
+fn without_empty(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map.iter().map(|(key, one)| (key.clone(), without_empty(one))).collect(),
+        Value::Array(list) => list.iter().filter(|one| **one != json!({})).map(without_empty).collect(),
+        other => other.clone(),
+    }
+}
+
 /// Whether only this field of parts differs.
 fn only_of_parts(ours: &Said, theirs: &Said, field: &str) -> bool {
     let fields: Vec<String> = (0..8).map(|at| format!("/{at}/{field}")).collect();
@@ -246,7 +257,10 @@ const RAY: Accepted = Accepted {
 
 const STUMBLES: Accepted = Accepted {
     why: "a field that is missing or cannot be read is no failure; scripts of the original stumble over it",
-    is: |_, ours, theirs| ours.is_ok() && (fails(theirs, "<string>:") || fails(theirs, "is not number")),
+    is: |case, ours, theirs| {
+        let asked = matches!(case.operation, Operation::Components | Operation::Aggregate);
+        asked && ours.is_ok() && fails(theirs, "<string>:") && fails(theirs, "nil")
+    },
 };
 
 #[test]
@@ -303,10 +317,17 @@ pub const KNOWN: &[Accepted] = &[
     },
     RAY,
     Accepted {
-        why: "a share of the nodes on which a BroadcastJob runs stays a share in each member",
-        is: |case, ours, _| {
+        why: "a share of the nodes on which a BroadcastJob runs counts as one replica, and stays a share in each member",
+        is: |case, ours, theirs| {
             let share = case.at("/spec/parallelism").and_then(Value::as_str).is_some_and(|text| text.ends_with('%'));
-            is(case, "BroadcastJob", Operation::Revise) && share && only(ours, &Ok(case.object.clone()), &[])
+            let right = match case.operation {
+                Operation::Replicas => {
+                    fails(theirs, "is not number") && ours.as_ref().is_ok_and(|ours| ours["replicas"] == 1)
+                }
+                Operation::Revise => only(ours, &Ok(case.object.clone()), &[]),
+                _ => false,
+            };
+            case.kind() == "BroadcastJob" && share && right
         },
     },
     STUMBLES,
@@ -336,7 +357,10 @@ pub const KNOWN: &[Accepted] = &[
     },
     Accepted {
         why: "empty objects of a list stay",
-        is: |_, ours, theirs| ours.as_ref().is_ok_and(|ours| ours.to_string().contains("[{}")) && theirs.is_ok(),
+        is: |_, ours, theirs| match (ours, theirs) {
+            (Ok(ours), Ok(theirs)) => only(&Ok(without_empty(ours)), &Ok(without_empty(theirs)), &[]),
+            _ => false,
+        },
     },
     Accepted {
         why: "what is Ready is well for whatever reason, but only when it has seen its generation",
@@ -450,3 +474,33 @@ pub const SCRIPTS: &[Accepted] = &[
         is: |case, ours, theirs| case.at("/spec/big").is_some() && only(ours, theirs, &["/spec/big", "/spec/nothing"]),
     },
 ];
+
+#[test]
+fn what_is_accepted_of_one_operation_or_field_is_not_accepted_of_another() {
+    let object = |api_version: &str, kind: &str, spec: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it"}, "spec": spec});
+    let crash = || Err("panic: interface conversion: interface {} is nil, not string".to_owned());
+    let wrong = || Err("cannot restore struct from: bool".to_owned());
+    let deployment = object("apps/v1", "Deployment", json!({"replicas": 2, "paused": true}));
+    let group = |replicas: i64| json!({"rayClusterConfig": {"headGroupSpec": {"template": {}}, "workerGroupSpecs": [{"replicas": replicas, "numOfHosts": 4}]}});
+    let service = |replicas: i64| object("ray.io/v1", "RayService", group(replicas));
+    let spark = object("sparkoperator.k8s.io/v1beta2", "SparkApplication", json!({"driver": {"coreRequest": "1"}}));
+    let job = object("apps.kruise.io/v1alpha1", "BroadcastJob", json!({"parallelism": "50%"}));
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "it"}, "secrets": [{}, {"name": "a"}]});
+    let count = |replicas: i64| Ok(json!({"replicas": replicas}));
+    let lost = Ok(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "it"}, "secrets": [{}]}));
+    for (operation, object, ours, theirs) in [
+        (Operation::Health, &deployment, Ok(json!(true)), crash()),
+        (Operation::Retain, &account, lost, crash()),
+        (Operation::Revise, &deployment, Ok(deployment.clone()), wrong()),
+        (Operation::Health, &object("apps/v1", "Deployment", json!({})), Ok(json!(true)), wrong()),
+        (Operation::Replicas, &service(2), count(9), count(3)),
+        (Operation::Revise, &service(2), Ok(service(8)), Ok(service(2))),
+        (Operation::Health, &spark, Ok(json!(true)), Ok(json!(false))),
+        (Operation::Replicas, &job, count(1), count(7)),
+    ] {
+        let case = Case::new(operation, object);
+        for one in BUILTIN.iter().chain(KNOWN) {
+            assert!(!(one.is)(&case, &ours, &theirs), "{} {}: {}", case.kind(), operation.as_str(), one.why);
+        }
+    }
+}
