@@ -270,7 +270,7 @@ async fn a_member_that_answers_nonsense_delays_nobody_and_loses_nothing() {
         ((200, json, "{}"), stranger),
         ((200, json, r#"{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":7,"items":"none"}"#), stranger),
         ((200, json, r#"["#), stranger),
-        ((302, "text/plain", ""), "/healthz answers 302"),
+        ((302, "text/plain", ""), "/readyz answers 302"),
     ]) {
         *liar.says.lock() = Some(says);
         let more = json!({"spec": {"replicas": replicas}});
