@@ -163,12 +163,23 @@ async fn token(member: &Endpoint, account: &str, patience: Duration) -> Result<(
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
         "metadata": {"name": account, "namespace": names::CLUSTER_NAMESPACE, "annotations": {"kubernetes.io/service-account.name": account}},
     });
-    let made = member.ensure(&gvr::core("secrets"), namespace, &secret).await?;
-    match tokio::time::timeout(patience, filled(member, made)).await {
-        Ok(Ok(Some(found))) => return Ok(found),
-        Ok(Err(status)) => tracing::debug!(account, %status, "its secret cannot be followed"),
-        Ok(Ok(None)) | Err(_) => {}
+    let mut known = member.ensure(&gvr::core("secrets"), namespace, &secret).await?;
+    let found = async {
+        loop {
+            match filled(member, &known).await {
+                Ok(Some(found)) => return found,
+                Ok(None) => {}
+                Err(status) => tracing::debug!(account, %status, "its secret cannot be followed"),
+            }
+            // A way that breaks is tried again: tokens of the secret do not end, those below do.
+            tokio::time::sleep(STEP).await;
+            known = member.get(&gvr::core("secrets"), namespace, account).await.unwrap_or(known);
+        }
+    };
+    if let Ok(found) = tokio::time::timeout(patience, found).await {
+        return Ok(found);
     }
+    tracing::warn!(account, member = member.name(), "the member fills no token in; the one it gives instead will end");
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 31_536_000}});
     let answer = member.create_sub(&gvr::core("serviceaccounts"), namespace, account, "token", &request).await?;
     let token = answer["status"]["token"]
@@ -178,11 +189,11 @@ async fn token(member: &Endpoint, account: &str, patience: Duration) -> Result<(
 }
 
 /// What the member puts into the secret of an account, as soon as it does; `None` if it stops telling.
-async fn filled(member: &Endpoint, made: Value) -> Result<Option<(String, Option<Vec<u8>>)>, Status> {
+async fn filled(member: &Endpoint, made: &Value) -> Result<Option<(String, Option<Vec<u8>>)>, Status> {
     let held = |secret: &Value| {
         Some((crate::options::secret_text(secret, "token")?, crate::options::secret_bytes(secret, "ca.crt")))
     };
-    if let Some(found) = held(&made) {
+    if let Some(found) = held(made) {
         return Ok(Some(found));
     }
     let text = |field: &str| made["metadata"][field].as_str().unwrap_or_default();
