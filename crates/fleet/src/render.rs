@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::binding::Binding;
 use crate::core::{Core, belongs, fresh_id};
 use crate::keys::{BindingKey, PolicyKey, TemplateKey};
-use crate::work::{self, Source};
+use crate::work::{self, BuildError, Source};
 use crate::{claim, detector, gvr};
 
 /// How soon to look again whether what was written is known.
@@ -59,32 +59,50 @@ pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
     }
     let overrides = core.overrides.for_object(&template_key.gvk, &item.object.head);
     let source = Source::new(&template, &binding, overrides);
-    let snapshot = core.snapshot.load_full();
-    let mut changes = Vec::new();
-    for (name, replicas) in binding.targets() {
-        let Some(cluster) = snapshot.get(name).filter(|cluster| !cluster.deleting) else { continue };
-        let existing = works.get(name);
-        let built = match work::build(&source, cluster, replicas, &core.interpreter.load(), existing, fresh_id) {
-            Ok(built) => built,
-            Err(error) => {
-                core.event(&template, true, "ApplyOverridePolicyFailed", &error.to_string()).await;
-                return Err(Status::bad_request(error.to_string()));
-            }
-        };
-        if !stands(existing, &built) {
-            changes.push((existing, built));
+    let changes = match changes(&core, &source, &works) {
+        Ok(changes) => changes,
+        Err(error) => {
+            core.event(&template, true, "ApplyOverridePolicyFailed", &error.to_string()).await;
+            return Err(Status::bad_request(error.to_string()));
         }
-    }
+    };
     if binding.status.is_some()
         && changes.iter().any(|(existing, _)| existing.is_none())
         && !remains(&core, &binding).await?
     {
         return Ok(None);
     }
+    write(&core, &key, changes).await
+}
+
+/// A work that is to be written, with the one it replaces.
+type Change<'a> = (Option<&'a Work>, Work);
+
+/// The works of a binding that are not as they should be.
+fn changes<'a>(
+    core: &Core,
+    source: &Source<'_>,
+    works: &'a BTreeMap<String, Work>,
+) -> Result<Vec<Change<'a>>, BuildError> {
+    let snapshot = core.snapshot.load_full();
+    let mut changes = Vec::new();
+    for (name, replicas) in source.binding.targets() {
+        let Some(cluster) = snapshot.get(name).filter(|cluster| !cluster.deleting) else { continue };
+        let existing = works.get(name);
+        let built = work::build(source, cluster, replicas, &core.interpreter.load(), existing, fresh_id)?;
+        if !stands(existing, &built) {
+            changes.push((existing, built));
+        }
+    }
+    Ok(changes)
+}
+
+/// Writes works so that they share a commit, and notes what was written also when another one is refused.
+async fn write(core: &Core, key: &BindingKey, changes: Vec<Change<'_>>) -> Again {
     let writes = changes.len();
     let ordered = changes.into_iter().enumerate().map(|(at, (existing, built))| {
         let instance = if at == 0 { core.instance.first_of(writes) } else { core.instance.clone() };
-        put_over(&core, instance, existing, built)
+        put_over(core, instance, existing, built)
     });
     let mut refusal = None;
     let mut written = Vec::new();
@@ -95,7 +113,7 @@ pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
         }
     }
     if !written.is_empty() {
-        core.note_works(&key, written);
+        core.note_works(key, written);
     }
     refusal.map_or(Ok(None), Err)
 }
