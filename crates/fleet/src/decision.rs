@@ -311,6 +311,33 @@ mod tests {
     }
 
     #[test]
+    fn components_go_as_a_whole_set_where_there_is_room_for_one() {
+        let sized = |name: &str, cpu| Cluster {
+            name: name.into(),
+            apis: ["apps/v1/Deployment".into()].into_iter().collect(),
+            capacity: atoll_placement::Capacity::new(10, [("cpu", cpu)]),
+            ..Cluster::default()
+        };
+        let members = Snapshot::new([sized("m1", "3"), sized("m2", "5")]);
+        let mut binding = binding(json!({
+            "spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}],
+            "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"},
+        }));
+        binding.spec.replicas = 0;
+        let needs = |cpu: &str| json!({"resourceRequest": {"cpu": cpu}});
+        binding.spec.components = serde_json::from_value(json!([
+            {"name": "head", "replicas": 1, "replicaRequirements": needs("1")},
+            {"name": "worker", "replicas": 2, "replicaRequirements": needs("1500m")},
+        ]))
+        .unwrap();
+        assert!(settle(&mut binding, &around(&members)));
+        let found = serde_json::to_value(&binding.spec.clusters).unwrap();
+        let parts = json!([{"name": "head", "replicas": 1}, {"name": "worker", "replicas": 2}]);
+        assert_eq!((&found[0]["name"], &found[0]["components"]), (&json!("m2"), &parts), "{found}");
+        assert_eq!(found.as_array().unwrap().len(), 1);
+    }
+
+    #[test]
     fn no_fitting_cluster_clears_the_targets_and_is_told() {
         let mut binding = binding(json!({"clusterAffinity": {"clusterNames": ["gone"]}}));
         assert!(settle(&mut binding, &around(&snapshot(&["m1"]))));

@@ -7,6 +7,10 @@ use crate::capacity::{Amounts, amount, find};
 
 /// How many pods a node takes at most, when all that is known of it is its grade.
 const PODS_PER_NODE: i64 = 110;
+/// More nodes of a cluster nobody looks at one by one, whatever it reports.
+const MOST_NODES: i64 = 100_000;
+/// More sets nobody counts: the one that comes next finds room.
+const MOST_SETS: i64 = 100_000;
 
 /// A grade of nodes.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -26,7 +30,8 @@ impl Grades {
             return None;
         }
         let grade = |model: &ResourceModel| {
-            let nodes = counts.iter().filter(|count| count.grade == model.grade).map(|count| count.count.max(0)).sum();
+            let nodes = counts.iter().filter(|count| count.grade == model.grade).map(|count| count.count.max(0));
+            let nodes = nodes.fold(0, i64::saturating_add);
             let least = model.ranges.iter().filter_map(|range| {
                 Some((range.name.as_str().into(), amount(&range.name, Quantity::parse(&range.min.0).ok()?)))
             });
@@ -52,11 +57,14 @@ impl Grades {
     /// How many whole sets of components the nodes have room for, up to `most`: each replica goes to the first node
     /// that has room for it.
     pub(crate) fn sets(&self, components: &[(i64, &Amounts)], most: i64) -> i64 {
-        let replicas: i64 = components.iter().map(|(replicas, _)| *replicas).sum();
+        let most = most.min(MOST_SETS);
+        let replicas = components.iter().fold(0_i64, |sum, (replicas, _)| sum.saturating_add(*replicas));
         let mut nodes = Vec::new();
+        let mut rest = MOST_NODES;
         for grade in &self.0 {
             // No more nodes of a grade are used than there are replicas.
-            let count = grade.count.min(replicas.saturating_mul(most));
+            let count = grade.count.min(replicas.saturating_mul(most)).min(rest);
+            rest -= count;
             nodes.extend((0..count).map(|_| Node { pods: PODS_PER_NODE, left: grade.least.clone() }));
         }
         // A node that has no room for a component will never have: each is searched from where the last one went.

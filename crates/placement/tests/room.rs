@@ -113,6 +113,20 @@ fn sets_of_components_go_to_nodes_one_by_one() {
 }
 
 #[test]
+fn sets_are_counted_in_bounds_whatever_a_cluster_reports() {
+    let models = json!({"resourceModels": [{"grade": 0, "ranges": [{"name": "cpu", "min": "4", "max": "8"}]}]});
+    let count = json!({"grade": 0, "count": i64::MAX});
+    let summary = json!({
+        "allocatable": {"cpu": "1000000000000", "pods": "1000000000000000"}, "allocatableModelings": [count, count],
+    });
+    let capacity = Capacity::of(&reported(models, summary));
+    let one = Requirements::new([("cpu", "4")]);
+    assert_eq!(capacity.sets([(1, Some(&one))]), 100_000);
+    assert_eq!(capacity.sets([(i64::from(i32::MAX), Some(&one))]), 0, "more than any cluster has nodes");
+    assert_eq!(capacity.replicas(Some(&one)), 1_000_000_000_000_000, "no node is looked at");
+}
+
+#[test]
 fn a_cluster_is_read_with_all_that_matters() {
     let cluster: atoll_api::cluster::Cluster = serde_json::from_value(json!({
         "metadata": {"name": "m1", "labels": {"a": "b"}, "deletionTimestamp": "2025-01-01T00:00:00Z"},

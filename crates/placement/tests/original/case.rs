@@ -88,7 +88,35 @@ impl Case {
         clusters > 0 && bound("region", "minGroups") > clusters && !self.is_static()
     }
 
-    fn is_static(&self) -> bool {
+    /// Whether each cluster gets all replicas.
+    pub fn is_copied(&self) -> bool {
+        let strategy = &self.spec["placement"]["replicaScheduling"];
+        strategy.is_null() || strategy["replicaSchedulingType"] == "Duplicated"
+    }
+
+    /// Whether there is a cluster of this name that neither goes nor is left.
+    pub fn may_have(&self, name: &str) -> bool {
+        let tasks = self.spec["gracefulEvictionTasks"].as_array();
+        let left = tasks.into_iter().flatten().any(|task| task["fromCluster"] == name);
+        !left && self.cluster(name).is_some_and(|cluster| cluster["metadata"]["deletionTimestamp"].is_null())
+    }
+
+    fn cluster(&self, name: &str) -> Option<&Value> {
+        self.clusters.iter().find(|cluster| cluster["metadata"]["name"] == name)
+    }
+
+    /// The group of a cluster by a field; of several zones the first counts.
+    pub fn group<'a>(&'a self, name: &'a str, by: &str) -> &'a str {
+        let spec = self.cluster(name).map(|cluster| &cluster["spec"]).unwrap_or(&Value::Null);
+        match by {
+            "cluster" => name,
+            "zone" => spec["zones"][0].as_str().unwrap_or_default(),
+            other => spec[other].as_str().unwrap_or_default(),
+        }
+    }
+
+    /// Whether static weights name the clusters, so that spread constraints have no say.
+    pub fn is_static(&self) -> bool {
         let strategy = &self.spec["placement"]["replicaScheduling"];
         let preference = &strategy["weightPreference"];
         self.preference() == "Weighted" && (preference.is_null() || !preference["staticWeightList"].is_null())

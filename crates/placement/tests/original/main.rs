@@ -22,6 +22,8 @@ use serde_json::Value;
 
 /// How many worlds are made by default; each is decided for once. `ATOLL_CASES` and `ATOLL_SEED` make others.
 const CASES: u64 = 4000;
+/// Of fewer worlds chance decides in how many something is placed.
+const FEW: usize = 200;
 
 fn random_cases(seed: u64, share: u64, most_clusters: usize) -> Vec<Case> {
     let setting = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
@@ -95,15 +97,19 @@ fn compare(cases: &[Case]) {
         return;
     };
     let mut differ = Vec::new();
-    let mut placed = 0;
+    let (mut placed, mut equal) = (0, 0);
     for ((case, question), answer) in cases.iter().zip(&questions).zip(&answers) {
         let (ours, theirs) = (ours(case), theirs(answer));
         placed += usize::from(!theirs.contains(": "));
+        equal += usize::from(ours == theirs);
         if !meant::is_same(case, &ours, &theirs) {
             differ.push(format!("ours:   {ours}\ntheirs: {theirs}\n{question}\n"));
         }
     }
-    eprintln!("{} cases, {placed} placed by the original, {} differ", cases.len(), differ.len());
+    eprintln!("{} cases, {placed} placed by the original, {equal} to the letter, {} differ", cases.len(), differ.len());
+    // Worlds in which nothing can be placed, or of which little is compared, would show nothing.
+    let shows = placed * 2 >= cases.len() && equal * 10 >= placed * 9;
+    assert!(shows || cases.len() < FEW, "only {placed} of {} are placed, {equal} of them alike", cases.len());
     differ.sort_by_key(String::len);
     let smallest = differ.iter().take(3).cloned().collect::<Vec<_>>().join("\n");
     assert!(differ.is_empty(), "{} of {} differ, the smallest:\n{smallest}", differ.len(), cases.len());
