@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use atoll_api::work::WorkloadAffinityGroups;
+use atoll_api::work::{TargetCluster, WorkloadAffinityGroups};
+use atoll_runtime::Item;
+use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::binding::Binding;
@@ -74,6 +76,32 @@ impl Company {
     }
 }
 
+/// A binding as an informer has it, with no more than others heed of it; `None` of one that is in no group.
+///
+/// All of a namespace are read for each decision on one of a group, so that the rest is better left unread.
+pub fn read(item: &Item) -> Option<Binding> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        #[serde(default)]
+        clusters: Vec<TargetCluster>,
+        workload_affinity_groups: Option<WorkloadAffinityGroups>,
+    }
+    #[derive(Deserialize)]
+    struct Only {
+        spec: Spec,
+    }
+    let Spec { clusters, workload_affinity_groups } = item.decode::<Only>().ok()?.spec;
+    let mut binding = Binding::default();
+    let head = &item.object.head;
+    binding.metadata.name = Some(head.name.to_string());
+    binding.metadata.namespace = (!head.namespace.is_empty()).then(|| head.namespace.to_string());
+    binding.metadata.generation = Some(head.generation);
+    binding.spec.clusters = clusters;
+    binding.spec.workload_affinity_groups = workload_affinity_groups;
+    groups(&binding).is_some().then_some(binding)
+}
+
 /// The groups of a binding, if it is in any.
 pub fn groups(binding: &Binding) -> Option<&WorkloadAffinityGroups> {
     binding.spec.workload_affinity_groups.as_ref().filter(|groups| is_any(groups))
@@ -114,6 +142,16 @@ mod tests {
             .collect();
         places.sort();
         places
+    }
+
+    #[test]
+    fn what_others_heed_of_a_binding_is_read_as_it_is_there() {
+        let mut whole = binding("a", 3, "m1");
+        assert_eq!(read(&Item::of(&whole.to_value()).unwrap()), None, "in no group");
+        whole.spec.workload_affinity_groups = serde_json::from_value(json!({"antiAffinityGroup": "team=a"})).unwrap();
+        let part = read(&Item::of(&whole.to_value()).unwrap()).unwrap();
+        assert_eq!((part.key(), part.generation()), (whole.key(), 3));
+        assert_eq!((&part.spec.clusters, groups(&part)), (&whole.spec.clusters, groups(&whole)));
     }
 
     #[tokio::test]

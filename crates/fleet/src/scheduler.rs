@@ -37,8 +37,7 @@ fn settle_in_company(
 ) {
     let key = binding.key();
     let items = core.bindings(key.is_namespaced()).list_in(&key.namespace);
-    let known: Vec<Binding> =
-        items.iter().filter_map(Binding::of).filter(|other| company::groups(other).is_some()).collect();
+    let known: Vec<Binding> = items.iter().filter_map(company::read).collect();
     let own = known.iter().find(|other| other.metadata.name == binding.metadata.name);
     let joins = own.and_then(company::groups) != company::groups(binding);
     let hosts = Hosts::of(&company.expected(&key.namespace, known), binding);
