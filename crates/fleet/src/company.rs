@@ -55,18 +55,19 @@ impl Company {
         self.0.push(Pending { key, base, after: after.clone(), written: false, at: Instant::now() });
     }
 
-    /// The write of a decision ended; one that failed never was.
-    pub fn wrote(&mut self, after: &Binding, done: bool) {
+    /// The write of a decision ended; one that failed never was. Whether a decision was taken back that way.
+    pub fn wrote(&mut self, after: &Binding, done: bool) -> bool {
         let (key, base) = (after.key(), after.generation());
         let same = |it: &Pending| {
             !it.written && it.key == key && it.base == base && it.after.spec.clusters == after.spec.clusters
         };
-        let Some(at) = self.0.iter().position(same) else { return };
+        let Some(at) = self.0.iter().position(same) else { return false };
         if done {
             (self.0[at].written, self.0[at].at) = (true, Instant::now());
         } else {
             self.0.swap_remove(at);
         }
+        !done
     }
 
     /// A binding is gone.
@@ -76,7 +77,8 @@ impl Company {
     }
 }
 
-/// A binding as an informer has it, with no more than others heed of it; `None` of one that is in no group.
+/// A binding as an informer has it, with no more than others heed of it. Also one that is in no group: it may be about to
+/// join one.
 ///
 /// All of a namespace are read for each decision on one of a group, so that the rest is better left unread.
 pub fn read(item: &Item) -> Option<Binding> {
@@ -99,7 +101,7 @@ pub fn read(item: &Item) -> Option<Binding> {
     binding.metadata.generation = Some(head.generation);
     binding.spec.clusters = clusters;
     binding.spec.workload_affinity_groups = workload_affinity_groups;
-    groups(&binding).is_some().then_some(binding)
+    Some(binding)
 }
 
 /// The groups of a binding, if it is in any.
@@ -147,7 +149,8 @@ mod tests {
     #[test]
     fn what_others_heed_of_a_binding_is_read_as_it_is_there() {
         let mut whole = binding("a", 3, "m1");
-        assert_eq!(read(&Item::of(&whole.to_value()).unwrap()), None, "in no group");
+        let alone = read(&Item::of(&whole.to_value()).unwrap()).unwrap();
+        assert_eq!((groups(&alone), &alone.spec.clusters), (None, &whole.spec.clusters));
         whole.spec.workload_affinity_groups = serde_json::from_value(json!({"antiAffinityGroup": "team=a"})).unwrap();
         let part = read(&Item::of(&whole.to_value()).unwrap()).unwrap();
         assert_eq!((part.key(), part.generation()), (whole.key(), 3));
@@ -161,8 +164,8 @@ mod tests {
         company.note(&binding("b", 3, "m2"));
         assert_eq!(places(&mut company, &old), ["a m1", "b m2"], "both are on their way");
         assert!(company.expected("other", Vec::new()).is_empty(), "in their namespace");
-        company.wrote(&binding("a", 0, "m1"), true);
-        company.wrote(&binding("b", 3, "m2"), true);
+        assert!(!company.wrote(&binding("a", 0, "m1"), true));
+        assert!(!company.wrote(&binding("b", 3, "m2"), true));
         assert_eq!(places(&mut company, &old), ["a m1", "b m2"], "nobody has told of them yet");
         let new = [binding("a", 1, "m1"), binding("b", 4, "m2")];
         assert_eq!(places(&mut company, &new), ["a m1", "b m2"]);
@@ -170,15 +173,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn one_that_joins_a_group_counts_before_that_is_known() {
+        let (mut company, old) = (Company::default(), binding("a", 3, "m1"));
+        let mut joined = old.clone();
+        joined.spec.workload_affinity_groups = serde_json::from_value(json!({"antiAffinityGroup": "team=a"})).unwrap();
+        company.note(&joined);
+        let known: Vec<Binding> = read(&Item::of(&old.to_value()).unwrap()).into_iter().collect();
+        let expected = company.expected("default", known);
+        assert_eq!(expected.len(), 1);
+        assert_eq!(groups(&expected[0]), groups(&joined));
+    }
+
+    #[tokio::test]
     async fn what_was_not_written_or_is_gone_counts_no_more() {
         let mut company = Company::default();
         company.note(&binding("a", 0, "m1"));
-        company.wrote(&binding("a", 0, "m1"), false);
+        assert!(company.wrote(&binding("a", 0, "m1"), false), "it is taken back");
+        assert!(!company.wrote(&binding("a", 0, "m1"), false), "but once");
         assert!(places(&mut company, &[]).is_empty(), "its write failed");
         company.note(&binding("a", 0, "m1"));
         company.forget(&binding("a", 0, "m1").key());
         assert_eq!(places(&mut company, &[]), ["a m1"], "a former one of its name is gone");
-        company.wrote(&binding("a", 0, "m1"), true);
+        assert!(!company.wrote(&binding("a", 0, "m1"), true));
         company.forget(&binding("a", 0, "m1").key());
         assert!(places(&mut company, &[]).is_empty(), "it is gone itself");
     }
@@ -189,7 +205,7 @@ mod tests {
         company.note(&binding("a", 0, "m1"));
         tokio::time::advance(UNHEARD).await;
         assert_eq!(places(&mut company, &[]), ["a m1"], "its write may last");
-        company.wrote(&binding("a", 0, "m1"), true);
+        assert!(!company.wrote(&binding("a", 0, "m1"), true));
         tokio::time::advance(UNHEARD).await;
         assert!(places(&mut company, &[]).is_empty());
     }

@@ -30,6 +30,7 @@ use crate::options::Options;
 use crate::overrides::Overrides;
 use crate::policy::Policies;
 use crate::templates::Templates;
+use crate::unheard::Unheard;
 
 /// Work that waits.
 #[derive(Default)]
@@ -80,9 +81,6 @@ pub struct Informers {
     pub(crate) roles: [Informer; 2],
 }
 
-/// How long to wait for news of what was written. What others delete before that is never heard of.
-const UNHEARD: Duration = Duration::from_secs(5);
-
 /// What all controllers share.
 pub struct Core {
     /// The instance.
@@ -120,7 +118,7 @@ pub struct Core {
     /// Decisions on workloads of groups that are on their way.
     pub company: Mutex<Company>,
     /// Works that were written for bindings, until we hear of them.
-    wrote: Mutex<HashMap<BindingKey, Wrote>>,
+    pub unheard: Unheard,
     last_eviction: Mutex<Option<tokio::time::Instant>>,
     /// Since when copies are unhealthy, by binding.
     pub unhealthy: Mutex<HashMap<BindingKey, Unhealthy>>,
@@ -151,7 +149,7 @@ impl Core {
             settled: Mutex::default(),
             unplaced: Mutex::default(),
             company: Mutex::default(),
-            wrote: Mutex::default(),
+            unheard: Unheard::default(),
             last_eviction: Mutex::default(),
             unhealthy: Mutex::default(),
             stop,
@@ -262,9 +260,9 @@ impl Core {
             Some(_) => instance.brief().update(&key.gvr(), key.in_namespace(), &key.name, &body).await,
         };
         if let Some(groups) = groups {
-            self.company.lock().wrote(after, written.is_ok());
-            if written.is_err() {
-                crate::scheduler::moved(self, &key.namespace, groups);
+            let undone = self.company.lock().wrote(after, written.is_ok());
+            if undone {
+                crate::scheduler::undone(self, &key, groups);
             }
         }
         written.map(|_| ())
@@ -278,35 +276,11 @@ impl Core {
     }
 
     /// Notes that works were written for a binding: their namespaces and revisions.
-    pub fn note_works(&self, key: &BindingKey, works: Vec<(String, u64)>) {
-        let mut wrote = self.wrote.lock();
-        if wrote.len() >= 1024 {
-            wrote.retain(|_, wrote| wrote.at.elapsed() < UNHEARD);
-        }
-        wrote.insert(key.clone(), Wrote { works, at: tokio::time::Instant::now() });
-    }
-
-    /// Forgets which works were written for a binding: one of them is gone.
-    pub fn forget_works(&self, key: &BindingKey) {
-        self.wrote.lock().remove(key);
-    }
-
-    /// Whether works that were written for a binding are not known yet. Who does not know of them would make them again,
-    /// or leave them as they are though they are to be as they were before.
-    pub fn awaits_works(&self, binding: &Binding) -> bool {
-        let key = binding.key();
-        let mut all = self.wrote.lock();
-        let Some(wrote) = all.get(&key) else { return false };
+    pub fn note_works(&self, binding: &Binding, works: Vec<(String, u64)>) {
         let resource = &binding.spec.resource;
         let name = names::work(&resource.kind, &resource.name, &resource.namespace);
-        let known = |namespace: &str| self.informers().works.cache.get(namespace, &name)?.revision.parse::<u64>().ok();
-        let awaited =
-            wrote.works.iter().any(|(namespace, written)| known(namespace).is_none_or(|known| known < *written))
-                && wrote.at.elapsed() < UNHEARD;
-        if !awaited {
-            all.remove(&key);
-        }
-        awaited
+        let cache = &self.informers().works.cache;
+        self.unheard.note(&binding.key(), works, |namespace| cache.get(namespace, &name)?.revision.parse().ok());
     }
 
     /// Deletes a binding, unless another one has its name by now.
@@ -352,12 +326,6 @@ impl Core {
         *last = Some(now);
         None
     }
-}
-
-/// Works that were written for a binding: their namespaces and revisions, and when.
-struct Wrote {
-    works: Vec<(String, u64)>,
-    at: tokio::time::Instant,
 }
 
 /// A work without its state.

@@ -106,6 +106,8 @@ pub struct Surroundings<'a> {
     pub affinity_hosts: Option<&'a BTreeSet<String>>,
     /// Clusters that host the group the workload keeps away from.
     pub anti_affinity_hosts: Option<&'a BTreeSet<String>>,
+    /// Whether kinds with components and no replicas are placed as whole sets.
+    pub components: bool,
     /// The present moment.
     pub now: Timestamp,
 }
@@ -202,6 +204,7 @@ pub fn settle(binding: &mut Binding, around: &Surroundings<'_>) -> bool {
     request.estimates = around.estimates;
     request.affinity_hosts = around.affinity_hosts;
     request.anti_affinity_hosts = around.anti_affinity_hosts;
+    request.options.components = around.components;
     let decision = decide(around.snapshot, &request);
     let clusters = match &decision.error {
         None => request.targets(&decision),
@@ -291,6 +294,7 @@ mod tests {
             estimates: None,
             affinity_hosts: None,
             anti_affinity_hosts: None,
+            components: false,
             now: Timestamp::UNIX_EPOCH,
         }
     }
@@ -330,7 +334,10 @@ mod tests {
             {"name": "worker", "replicas": 2, "replicaRequirements": needs("1500m")},
         ]))
         .unwrap();
-        assert!(settle(&mut binding, &around(&members)));
+        let mut copied = binding.clone();
+        assert!(settle(&mut copied, &around(&members)));
+        assert_eq!(copied.spec.clusters[0].name, "m1", "unless the gate is open nobody counts them");
+        assert!(settle(&mut binding, &Surroundings { components: true, ..around(&members) }));
         let found = serde_json::to_value(&binding.spec.clusters).unwrap();
         let parts = json!([{"name": "head", "replicas": 1}, {"name": "worker", "replicas": 2}]);
         assert_eq!((&found[0]["name"], &found[0]["components"]), (&json!("m2"), &parts), "{found}");

@@ -269,6 +269,7 @@ fn binding_sink(core: &Core, change: Change) {
             }
             core.unplaced.lock().remove(&key);
             core.company.lock().forget(&key);
+            core.unheard.forget(&key);
             scheduler::moved(core, &key.namespace, &traits.groups);
             core.index.put_parents(&key, &BTreeSet::new());
             core.queues.evictions.add(key.clone());
@@ -334,8 +335,8 @@ fn work_sink(core: &Core, change: Change) {
     }
     let id = head.label(label::BINDING_ID).or_else(|| head.label(label::CLUSTER_BINDING_ID));
     if let Some(key) = id.and_then(|id| core.index.binding(id)) {
-        if matches!(change, Change::Deleted(_)) {
-            core.forget_works(&key);
+        let revision = change.item().revision.parse().unwrap_or_default();
+        if core.unheard.hear(&key, &head.namespace, revision) || matches!(change, Change::Deleted(_)) {
             core.queues.works.add(key.clone());
         }
         report_soon(core, key);

@@ -14,12 +14,12 @@ fn find(name: &str) -> Option<Gate> {
     Some(match name {
         "Failover" => Gate::Setting(|options| &mut options.failover),
         "PropagationPolicyPreemption" => Gate::Setting(|options| &mut options.preemption),
+        "MultiplePodTemplatesScheduling" => Gate::Setting(|options| &mut options.components),
         "GracefulEviction"
         | "PropagateDeps"
         | "CustomizedClusterResourceModeling"
         | "StatefulFailoverInjection"
         | "PriorityBasedScheduling"
-        | "MultiplePodTemplatesScheduling"
         | "ControllerPriorityQueue"
         | "WorkloadAffinity" => Gate::Fixed(true),
         "MultiClusterService"

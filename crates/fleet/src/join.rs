@@ -167,8 +167,10 @@ async fn token(member: &Endpoint, account: &str, patience: Duration) -> Result<(
     let found = async {
         loop {
             match filled(member, &known).await {
-                Ok(Some(found)) => return found,
+                Ok(Some(found)) => return Some(found),
                 Ok(None) => {}
+                // Who may not look has nothing to wait for.
+                Err(status) if matches!(status.code, 403 | 405) => return None,
                 Err(status) => tracing::debug!(account, %status, "its secret cannot be followed"),
             }
             // A way that breaks is tried again: tokens of the secret do not end, those below do.
@@ -176,7 +178,7 @@ async fn token(member: &Endpoint, account: &str, patience: Duration) -> Result<(
             known = member.get(&gvr::core("secrets"), namespace, account).await.unwrap_or(known);
         }
     };
-    if let Ok(found) = tokio::time::timeout(patience, found).await {
+    if let Ok(Some(found)) = tokio::time::timeout(patience, found).await {
         return Ok(found);
     }
     tracing::warn!(account, member = member.name(), "the member fills no token in; the one it gives instead will end");

@@ -43,6 +43,8 @@ pub struct Options {
     pub evict_on_taints: bool,
     /// Whether policies may take over what others have claimed.
     pub preemption: bool,
+    /// Whether kinds with components and no replicas are placed as whole sets.
+    pub components: bool,
     /// How often members are asked how they are.
     pub probe_interval: Duration,
     /// How long a member must be seen well or ill before its condition changes.
@@ -68,6 +70,7 @@ impl Options {
             failover: false,
             evict_on_taints: false,
             preemption: true,
+            components: false,
             probe_interval: Duration::from_secs(10),
             probe_threshold: Duration::from_secs(30),
             lease_grace: Duration::from_secs(40),

@@ -31,6 +31,7 @@ pub struct Outlook<'a> {
     moved: Mutex<BTreeMap<BindingKey, Binding>>,
     /// Nodes and pods of those that could be asked; they are when they are needed first.
     rooms: OnceCell<HashMap<Arc<str>, Summary>>,
+    components: bool,
     now: Timestamp,
 }
 
@@ -50,7 +51,12 @@ impl<'a> Outlook<'a> {
             bindings.extend(known.map(|binding| (binding.key(), binding)));
         }
         let moved = Mutex::default();
-        Ok(Self { instance, snapshot, reached, bindings, moved, rooms: OnceCell::new(), now })
+        Ok(Self { instance, snapshot, reached, bindings, moved, rooms: OnceCell::new(), components: false, now })
+    }
+
+    /// The same, with kinds of components placed as whole sets or not.
+    pub fn with_components(self, components: bool) -> Self {
+        Self { components, ..self }
     }
 
     /// The same without a cluster.
@@ -88,6 +94,7 @@ impl<'a> Outlook<'a> {
             estimates: estimates.as_ref(),
             affinity_hosts: hosts.together.as_ref(),
             anti_affinity_hosts: hosts.apart.as_ref(),
+            components: self.components,
             now: self.now,
         };
         let changed = decision::settle(binding, &around);

@@ -129,7 +129,8 @@ pub async fn plan(instance: &Endpoint, settings: &Value, policy: &Value, now: Ti
         planned.id = known.id.clone();
     }
     let planned = policies.put(planned);
-    let (outlook, served) = (Outlook::of(instance, now).await?, discover(instance).await?);
+    let outlook = Outlook::of(instance, now).await?.with_components(options.components);
+    let served = discover(instance).await?;
     let customizations = instance.list(&gvr::customizations(), None, "").await?.items;
     let (interpreter, _) = Interpreter::default().with_customizations(&customizations);
     let plan = Plan { options, policies: &policies, planned: &planned, outlook: &outlook, interpreter };

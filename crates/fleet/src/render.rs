@@ -15,23 +15,28 @@ use serde_json::{Value, json};
 use crate::binding::Binding;
 use crate::core::{Core, belongs, fresh_id};
 use crate::keys::{BindingKey, PolicyKey, TemplateKey};
+use crate::unheard::Hearing;
 use crate::work::{self, BuildError, Source};
 use crate::{claim, detector, gvr};
-
-/// How soon to look again whether what was written is known.
-const MOMENT: Duration = Duration::from_millis(10);
 
 type Again = Result<Option<Duration>, Status>;
 
 /// Makes, changes and removes the works of a binding.
 pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
-    let Some(binding) = core.binding(&key) else { return Ok(None) };
-    if !binding.is_deleting() && core.awaits_works(&binding) {
-        return Ok(Some(MOMENT));
-    }
-    let works = core.works_of(&binding);
+    let Some(item) = core.bindings(key.is_namespaced()).get(&key.namespace, &key.name) else { return Ok(None) };
+    let late = match core.unheard.ask(&key) {
+        _ if item.object.head.deleting => false,
+        Hearing::Waits(left) => return Ok(Some(left)),
+        hearing => hearing == Hearing::Late,
+    };
+    let Some(binding) = Binding::of(&item) else { return Ok(None) };
+    let mut works = core.works_of(&binding);
     if binding.is_deleting() {
         return retire(&core, &binding, &works).await;
+    }
+    if late {
+        works.extend(unseen(&core, &binding).await?);
+        core.unheard.forget(&key);
     }
     let surplus = works.iter().filter(|(cluster, _)| !keeps(&binding, cluster));
     together(surplus.map(|(_, work)| delete(&core, work))).await?;
@@ -72,7 +77,7 @@ pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
     {
         return Ok(None);
     }
-    write(&core, &key, changes).await
+    write(&core, &binding, changes).await
 }
 
 /// A work that is to be written, with the one it replaces.
@@ -98,7 +103,7 @@ fn changes<'a>(
 }
 
 /// Writes works so that they share a commit, and notes what was written also when another one is refused.
-async fn write(core: &Core, key: &BindingKey, changes: Vec<Change<'_>>) -> Again {
+async fn write(core: &Core, binding: &Binding, changes: Vec<Change<'_>>) -> Again {
     let writes = changes.len();
     let ordered = changes.into_iter().enumerate().map(|(at, (existing, built))| {
         let instance = if at == 0 { core.instance.first_of(writes) } else { core.instance.clone() };
@@ -113,7 +118,7 @@ async fn write(core: &Core, key: &BindingKey, changes: Vec<Change<'_>>) -> Again
         }
     }
     if !written.is_empty() {
-        core.note_works(key, written);
+        core.note_works(binding, written);
     }
     refusal.map_or(Ok(None), Err)
 }
@@ -217,7 +222,7 @@ async fn retire(core: &Core, binding: &Binding, works: &BTreeMap<String, Work>) 
     }
     let unseen = unseen(core, binding).await?;
     if !unseen.is_empty() {
-        together(unseen.iter().map(|work| delete(core, work))).await?;
+        together(unseen.values().map(|work| delete(core, work))).await?;
         return Ok(Some(Duration::from_millis(100)));
     }
     let key = binding.key();
@@ -226,7 +231,7 @@ async fn retire(core: &Core, binding: &Binding, works: &BTreeMap<String, Work>) 
 }
 
 /// Works of a binding that nothing told of: what was written a moment ago may not have come back yet.
-async fn unseen(core: &Core, binding: &Binding) -> Result<Vec<Work>, Status> {
+async fn unseen(core: &Core, binding: &Binding) -> Result<BTreeMap<String, Work>, Status> {
     let resource = &binding.spec.resource;
     let name = names::work(&resource.kind, &resource.name, &resource.namespace);
     let targets = binding.targets();
@@ -236,9 +241,12 @@ async fn unseen(core: &Core, binding: &Binding) -> Result<Vec<Work>, Status> {
     });
     let found: Vec<Option<Value>> = join_all(asked).await.into_iter().collect::<Result<_, _>>()?;
     let works = found.into_iter().flatten().map(serde_json::from_value).collect::<Result<Vec<Work>, _>>();
-    let mut works = works.map_err(Status::internal)?;
-    works.retain(|work| belongs(work, binding));
-    Ok(works)
+    let own = works.map_err(Status::internal)?.into_iter().filter(|work| belongs(work, binding));
+    let named = own.filter_map(|work| {
+        let cluster = names::member_of_execution_namespace(work.metadata.namespace.as_deref()?)?;
+        Some((cluster.to_owned(), work))
+    });
+    Ok(named.collect())
 }
 
 /// An override policy changed: the bindings it may concern are rendered again.

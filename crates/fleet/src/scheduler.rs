@@ -16,6 +16,9 @@ use crate::keys::BindingKey;
 
 type Again = Result<Option<Duration>, Status>;
 
+/// How soon to decide again after a write that failed.
+const SOON: Duration = Duration::from_secs(1);
+
 /// Decides on a binding if it needs it, and notes whether it found no place; gives the epoch of the clusters it saw.
 pub fn settle(core: &Core, binding: &mut Binding) -> u64 {
     let epoch = core.epoch();
@@ -56,6 +59,7 @@ fn conclude(core: &Core, binding: &mut Binding, estimates: Option<&HashMap<Arc<s
         estimates,
         affinity_hosts: hosts.together.as_ref(),
         anti_affinity_hosts: hosts.apart.as_ref(),
+        components: core.options.components,
         now: core.now(),
     };
     decision::settle(binding, &around);
@@ -69,22 +73,36 @@ fn conclude(core: &Core, binding: &mut Binding, estimates: Option<&HashMap<Arc<s
 
 /// A workload of these groups is elsewhere now, or gone: those that heed it and found no place may find one.
 pub fn moved(core: &Core, namespace: &str, groups: &WorkloadAffinityGroups) {
+    for (key, priority) in waiting(core, namespace, groups) {
+        core.queues.decisions.add_ranked(key, priority);
+    }
+}
+
+/// What was decided on a workload of these groups could not be written. Others may find a place after all, but not at
+/// once: what failed may go on failing, and they would wake each other without end.
+pub fn undone(core: &Core, own: &BindingKey, groups: &WorkloadAffinityGroups) {
+    for (key, _) in waiting(core, &own.namespace, groups).into_iter().filter(|(key, _)| key != own) {
+        core.queues.decisions.add_after(key, SOON);
+    }
+}
+
+/// Those that heed workloads of these groups and found no place, with their priorities.
+fn waiting(core: &Core, namespace: &str, groups: &WorkloadAffinityGroups) -> Vec<(BindingKey, i32)> {
     if !company::is_any(groups) {
-        return;
+        return Vec::new();
     }
     // Who was decided on before this was known has noted by now that it found no place.
     let company = core.company.lock();
     let unplaced: Vec<BindingKey> =
         core.unplaced.lock().iter().filter(|key| *key.namespace == *namespace).cloned().collect();
     drop(company);
-    for key in unplaced {
+    let heeding = unplaced.into_iter().filter_map(|key| {
         // One that is not known yet is decided on again when it is.
-        let Some(item) = core.bindings(key.is_namespaced()).get(&key.namespace, &key.name) else { continue };
+        let item = core.bindings(key.is_namespaced()).get(&key.namespace, &key.name)?;
         let traits = Traits::of(&item);
-        if company::is_shared(&traits.groups, groups) {
-            core.queues.decisions.add_ranked(key, traits.priority);
-        }
-    }
+        company::is_shared(&traits.groups, groups).then_some((key, traits.priority))
+    });
+    heeding.collect()
 }
 
 /// Room counted node by node in members we reach, where the division depends on it.

@@ -107,7 +107,7 @@ impl<'a> Request<'a> {
             estimates: None,
             affinity_hosts: None,
             anti_affinity_hosts: None,
-            options: Options { components: true, ..Options::default() },
+            options: Options::default(),
         }
     }
 

@@ -75,6 +75,7 @@ fn bound(spec: &Value, namespaced: bool) -> Option<Binding> {
         estimates: None,
         affinity_hosts: together.as_ref(),
         anti_affinity_hosts: apart.as_ref(),
+        components: false,
         now: at(0),
     };
     decision::settle(&mut binding, &around);
