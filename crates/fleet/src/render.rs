@@ -54,10 +54,11 @@ pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
     }
     let template = item.tree();
     if binding.is_claimed() && claim::read(&template).is_none() {
-        // The claim is written at the same time as the binding, and asks for the works once it is there. It never is when
-        // no policy wants the template any more; who found that out may not have known of the binding yet.
+        // The claim is written at the same time as the binding, or after it under a lazy policy, and asks for the works
+        // once it is there. It never is when no policy wants the template any more; who found that out may not have known
+        // of the binding yet.
         let policy = core.policies.choose(&template_key.gvk, &item.object.head, None, core.options.preemption);
-        if policy.is_none() && binding.is_of(&template) {
+        if policy.is_none_or(|policy| policy.is_lazy()) && binding.is_of(&template) {
             core.queues.templates.add_after(template_key, Duration::from_secs(1));
         }
         return Ok(None);

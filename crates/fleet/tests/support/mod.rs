@@ -332,8 +332,11 @@ impl World {
         if self.comes_true(check).await {
             return;
         }
-        for binding in self.instance.list(&bindings(), None, "").await.unwrap().items {
-            println!("{binding:#}");
+        for resource in [bindings(), works()] {
+            for mut object in self.instance.list(&resource, None, "").await.unwrap().items {
+                object["metadata"]["managedFields"].take();
+                println!("{object:#}");
+            }
         }
         panic!("never so: {what}");
     }
