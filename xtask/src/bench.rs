@@ -20,7 +20,15 @@ const BENCHES: [(&str, &[&str]); 9] = [
             "run --release --package atoll-testkit --example kwok -- target/release/atoll 1000 100",
         ],
     ),
-    ("fleet", &["bench --package atoll-fleet --bench spread -- demo --atoll ../../target/release/atoll"]),
+    (
+        "fleet",
+        &[
+            "bench --package atoll-fleet --bench spread -- schedule",
+            "bench --package atoll-fleet --bench spread -- restart",
+            "bench --package atoll-fleet --bench spread -- demo --atoll ../../target/release/atoll",
+            "bench --package atoll-fleet --bench spread -- beside --atoll ../../target/release/atoll",
+        ],
+    ),
     ("vnode", &["bench --package atoll-vnode --bench lease"]),
     ("index", &["bench --package atoll-index --bench load"]),
 ];

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::Words;
+use crate::figures::{Figures, Idle, Latency, Mass};
 use crate::process::{Hub, Server, Usage, usage};
 use crate::support::{clusters, deployment, deployments, policies, policy};
 
@@ -49,32 +50,58 @@ pub async fn demo(words: &Words) {
     measure(&Side { hub: fleet, members, control: vec![hub.number()], below: Vec::new() }, words).await;
 }
 
-/// A hub with three real API servers as members.
-pub async fn real(words: &Words) {
-    let program = words.text("atoll").expect("--atoll PATH");
+/// Three real API servers, started at the same time.
+fn servers() -> Vec<Server> {
     let starting: Vec<_> = (0..3).map(|_| std::thread::spawn(Server::start)).collect();
-    let servers: Vec<Server> = starting.into_iter().map(|one| one.join().unwrap()).collect();
-    let hub = Hub::start(program, &["up"]);
-    let kubeconfig = hub.directory.path().join("kubeconfig");
-    let root = way("root", &kubeconfig, None).await.0;
-    let instance = json!({"apiVersion": "atoll.io/v1alpha1", "kind": "Instance", "metadata": {"name": "fleet"}, "spec": {"type": "Hosted"}});
-    root.create(&Gvr::new("atoll.io", "v1alpha1", "instances"), None, &instance).await.unwrap();
-    let fleet = wait_for_fleet(&kubeconfig).await;
+    starting.into_iter().map(|one| one.join().unwrap()).collect()
+}
+
+/// Joins real API servers to a control plane and measures it.
+async fn with_members(hub: Endpoint, servers: &[Server], control: Vec<u32>, words: &Words) -> Figures {
     let mut members = Vec::new();
-    for (name, server) in ["m1", "m2", "m3"].into_iter().zip(&servers) {
+    for (name, server) in ["m1", "m2", "m3"].into_iter().zip(servers) {
         let (member, config) = way(name, &server.kubeconfig(), None).await;
         let options = JoinOptions {
             api_endpoint: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
             insecure: true,
             ..JoinOptions::default()
         };
-        atoll_fleet::join(&fleet, &member, name, options).await.unwrap();
+        atoll_fleet::join(&hub, &member, name, options).await.unwrap();
         members.push(member);
     }
-    ready(&fleet, 3).await;
-    println!("real members: three kube-apiservers with their etcds, synced to disk");
+    ready(&hub, servers.len()).await;
     let below = servers.iter().flat_map(Server::numbers).collect();
-    measure(&Side { hub: fleet, members, control: vec![hub.number()], below }, words).await;
+    measure(&Side { hub, members, control, below }, words).await
+}
+
+/// A hub with three real API servers as members.
+pub async fn real(words: &Words) -> Figures {
+    let program = words.text("atoll").expect("--atoll PATH");
+    println!("Atoll, real members: three kube-apiservers with their etcds, synced to disk");
+    let servers = servers();
+    let hub = Hub::start(program, &["up"]);
+    let kubeconfig = hub.directory.path().join("kubeconfig");
+    let root = way("root", &kubeconfig, None).await.0;
+    let instance = json!({"apiVersion": "atoll.io/v1alpha1", "kind": "Instance", "metadata": {"name": "fleet"}, "spec": {"type": "Hosted"}});
+    root.create(&Gvr::new("atoll.io", "v1alpha1", "instances"), None, &instance).await.unwrap();
+    let fleet = wait_for_fleet(&kubeconfig).await;
+    with_members(fleet, &servers, vec![hub.number()], words).await
+}
+
+/// Karmada, at its best, with members of the same kind.
+pub async fn karmada(words: &Words) -> Figures {
+    println!("Karmada, real members: three kube-apiservers with their etcds, synced to disk");
+    let servers = servers();
+    let karmada = Server::karmada();
+    let hub = way("karmada", &karmada.kubeconfig(), None).await.0;
+    with_members(hub, &servers, karmada.numbers(), words).await
+}
+
+/// Both, one after the other, and how they compare.
+pub async fn beside(words: &Words) {
+    let ours = real(words).await;
+    let theirs = karmada(words).await;
+    crate::figures::compare(&ours, &theirs);
 }
 
 /// The way to an instance that was just asked for.
@@ -91,18 +118,6 @@ async fn wait_for_fleet(kubeconfig: &Path) -> Endpoint {
     fleet
 }
 
-/// Any control plane with members that have joined it.
-pub async fn outside(words: &Words) {
-    let hub = way("hub", Path::new(words.text("hub").expect("--hub KUBECONFIG")), words.text("context")).await.0;
-    let mut members = Vec::new();
-    for path in words.all("member") {
-        members.push(way("member", Path::new(path), None).await.0);
-    }
-    let numbers = |name: &str| words.all(name).iter().map(|text| text.parse().unwrap()).collect();
-    ready(&hub, members.len()).await;
-    measure(&Side { hub, members, control: numbers("pid"), below: numbers("member-pid") }, words).await;
-}
-
 async fn ready(hub: &Endpoint, wanted: usize) {
     loop {
         let list = hub.list(&clusters(), None, "").await.unwrap().items;
@@ -117,28 +132,28 @@ async fn ready(hub: &Endpoint, wanted: usize) {
     }
 }
 
-async fn measure(side: &Side, words: &Words) {
+async fn measure(side: &Side, words: &Words) -> Figures {
     let idle = words.number("idle", 30);
     println!("before anything: {:.0} MiB", usage(&side.control).memory);
     // What starts is not idle yet.
     tokio::time::sleep(Duration::from_secs(words.number("warm-up", 20) as u64)).await;
-    rest(side, idle).await;
+    let idle_before = rest(side, idle).await;
     let rounds = words.number("rounds", 50);
-    latency(side, rounds, "warm").await;
-    latency(side, rounds, "measured").await;
-    mass(side, words.number("count", 1000)).await;
-    rest(side, idle).await;
+    let first = latency(side, rounds, "warm").await;
+    let second = latency(side, rounds, "measured").await;
+    let mass = mass(side, words.number("count", 1000)).await;
+    let idle_after = rest(side, idle).await;
+    Figures { idle_before, first, second, mass, idle_after }
 }
 
-async fn rest(side: &Side, seconds: usize) {
-    if seconds == 0 {
-        return;
-    }
+async fn rest(side: &Side, seconds: usize) -> Idle {
     let before = usage(&side.control);
     tokio::time::sleep(Duration::from_secs(seconds as u64)).await;
     let after = usage(&side.control);
-    let share = (after.cpu - before.cpu) / seconds as f64 * 100.0;
+    // Told as nothing where nothing was waited for.
+    let share = (after.cpu - before.cpu) / seconds.max(1) as f64 * 100.0;
     println!("idle for {seconds} s: {share:.2} % of a core, {:.0} MiB", after.memory);
+    Idle { share, memory: after.memory }
 }
 
 /// Tells of every Deployment that a member's own watch shows, with the moment.
@@ -161,17 +176,6 @@ fn follow(members: &[Endpoint]) -> mpsc::UnboundedReceiver<(usize, String, Insta
     receiver
 }
 
-fn quantile(sorted: &[f64], part: f64) -> f64 {
-    let at = ((sorted.len() as f64 * part).ceil() as usize).clamp(1, sorted.len());
-    sorted[at - 1]
-}
-
-fn told(name: &str, mut times: Vec<f64>) {
-    times.sort_by(f64::total_cmp);
-    let (p50, p99, most) = (quantile(&times, 0.5), quantile(&times, 0.99), quantile(&times, 1.0));
-    println!("{name}: p50 {p50:.1} ms, p99 {p99:.1} ms, max {most:.1} ms ({} runs)", times.len());
-}
-
 fn one_policy(name: &str) -> Value {
     policy(
         name,
@@ -181,7 +185,7 @@ fn one_policy(name: &str) -> Value {
 }
 
 /// Deployment, then policy, until each member's own watch shows the copy; one at a time.
-async fn latency(side: &Side, rounds: usize, word: &str) {
+async fn latency(side: &Side, rounds: usize, word: &str) -> Latency {
     let mut seen = follow(&side.members);
     tokio::time::sleep(Duration::from_millis(500)).await;
     let before = usage(&side.control);
@@ -203,19 +207,21 @@ async fn latency(side: &Side, rounds: usize, word: &str) {
         last.push(times.values().copied().fold(0.0, f64::max));
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    told(&format!("{word}: first of {} members", side.members.len()), first);
-    told(&format!("{word}: last of {} members", side.members.len()), last);
-    let spent = usage(&side.control).cpu - before.cpu;
-    println!("{word}: control plane {:.3} CPU s per run, pauses included", spent / rounds as f64);
+    let cpu = (usage(&side.control).cpu - before.cpu) / rounds as f64;
+    Latency::of(first, cpu).tell(&format!("{word}: first of {} members", side.members.len()));
+    let last = Latency::of(last, cpu);
+    last.tell(&format!("{word}: last of {} members", side.members.len()));
+    println!("{word}: control plane {cpu:.3} CPU s per run, pauses included");
     for round in 0..rounds {
         let name = format!("{word}-{round}");
         side.hub.delete(&deployments(), Some("default"), &name, &Value::Null).await.unwrap();
         side.hub.delete(&policies(), Some("default"), &name, &Value::Null).await.unwrap();
     }
+    last
 }
 
 /// Many Deployments under one policy until all copies exist.
-async fn mass(side: &Side, count: usize) {
+async fn mass(side: &Side, count: usize) -> Mass {
     let mut seen = follow(&side.members);
     tokio::time::sleep(Duration::from_millis(500)).await;
     let rule = policy(
@@ -246,13 +252,15 @@ async fn mass(side: &Side, count: usize) {
             there.insert((member, name));
         }
     }
-    let took = begin.elapsed().as_secs_f64();
+    let seconds = begin.elapsed().as_secs_f64();
     creating.await.unwrap();
     let Usage { cpu, memory } = usage(&side.control);
+    let mass = Mass { seconds, cpu: cpu - before.cpu, memory };
     println!(
-        "{count} Deployments: {wanted} copies after {took:.2} s ({:.0} per second); control plane {:.2} CPU s, {memory:.0} MiB; members {:.2} CPU s",
-        wanted as f64 / took,
-        cpu - before.cpu,
+        "{count} Deployments: {wanted} copies after {seconds:.2} s ({:.0} per second); control plane {:.2} CPU s, {memory:.0} MiB; members {:.2} CPU s",
+        wanted as f64 / seconds,
+        mass.cpu,
         usage(&side.below).cpu - before_below.cpu,
     );
+    mass
 }

@@ -68,16 +68,26 @@ impl Drop for Hub {
     }
 }
 
-/// A real API server with its etcd, which syncs its files; it ends when dropped.
+/// A real API server with its etcd, which syncs its files, and what else a script starts with them; it ends when
+/// dropped.
 pub struct Server {
     directory: tempfile::TempDir,
 }
 
 impl Server {
-    /// Starts one with `tests/peers/up`.
+    /// Starts a member with `tests/peers/up`.
     pub fn start() -> Self {
+        Self::by("up")
+    }
+
+    /// Starts a Karmada control plane with `tests/peers/up-karmada`.
+    pub fn karmada() -> Self {
+        Self::by("up-karmada")
+    }
+
+    fn by(name: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let ran = atoll_testkit::peers::run(Command::new(script("up")).arg(directory.path().join("cluster")));
+        let ran = atoll_testkit::peers::run(Command::new(script(name)).arg(directory.path().join("cluster")));
         ran.ok();
         Self { directory }
     }
