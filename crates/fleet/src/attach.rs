@@ -71,14 +71,16 @@ pub fn is_independent(binding: &Binding) -> bool {
     binding.is_managed()
 }
 
-/// Unties a binding from one it went along with; `None` when nothing holds it any more.
+/// Unties a binding from one it went along with; `None` when nothing holds it any more. One with clusters of its own was
+/// placed by a policy that is gone, which leaves copies where they are.
 pub fn detach(child: &Binding, parent_namespace: &str, parent_name: &str) -> Option<Binding> {
     let mut child = child.clone();
     child.spec.required_by.retain(|other| !(other.namespace == parent_namespace && other.name == parent_name));
     if let Some(labels) = &mut child.metadata.labels {
         labels.remove(&names::depended_by_label(parent_namespace, parent_name));
     }
-    (is_independent(&child) || !child.spec.required_by.is_empty()).then_some(child)
+    let held = is_independent(&child) || !child.spec.required_by.is_empty() || !child.spec.clusters.is_empty();
+    held.then_some(child)
 }
 
 /// The ids of the bindings one goes along with, from its labels.
@@ -118,6 +120,9 @@ mod tests {
         let mut own = child;
         own.metadata.labels.as_mut().unwrap().insert(label::POLICY_ID.to_owned(), "p".to_owned());
         assert!(detach(&own, "default", "two").is_some(), "its own policy keeps it");
+        own.metadata.labels.as_mut().unwrap().remove(label::POLICY_ID);
+        own.spec.clusters = two.spec.clusters.clone();
+        assert!(detach(&own, "default", "two").is_some(), "what a policy that is gone has placed stays");
     }
 
     #[test]

@@ -152,6 +152,8 @@ pub struct Traits {
     pub priority: i32,
     /// The groups it heeds.
     pub groups: WorkloadAffinityGroups,
+    /// What it takes along, as it is written down.
+    pub takes_along: Option<String>,
 }
 
 impl Traits {
@@ -169,16 +171,28 @@ impl Traits {
             workload_affinity_groups: Option<WorkloadAffinityGroups>,
         }
         #[derive(Default, Deserialize)]
+        struct Notes {
+            #[serde(rename = "resourcebinding.karmada.io/dependencies")]
+            dependencies: Option<String>,
+        }
+        #[derive(Default, Deserialize)]
+        struct Metadata {
+            #[serde(default)]
+            annotations: Notes,
+        }
+        #[derive(Default, Deserialize)]
         struct Only {
+            metadata: Metadata,
             spec: Spec,
         }
-        let spec = item.decode::<Only>().unwrap_or_default().spec;
+        let Only { metadata, spec } = item.decode().unwrap_or_default();
         Self {
             resource: spec.resource,
             propagates: spec.propagate_deps,
             leaves: !spec.graceful_eviction_tasks.is_empty(),
             priority: spec.schedule_priority.map(|priority| priority.priority).unwrap_or_default(),
             groups: spec.workload_affinity_groups.unwrap_or_default(),
+            takes_along: metadata.annotations.dependencies,
         }
     }
 }

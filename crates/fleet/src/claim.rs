@@ -86,7 +86,12 @@ pub fn patch(object: &Value, claim: Option<&Claim>) -> Option<Value> {
     if labels.is_empty() && annotations.is_empty() {
         return None;
     }
-    Some(json!({"metadata": {"labels": labels, "annotations": annotations}}))
+    let mut patch = json!({"metadata": {"labels": labels, "annotations": annotations}});
+    if let Some(uid) = object["metadata"]["uid"].as_str() {
+        // Another object of this name is another's.
+        patch["metadata"]["uid"] = uid.into();
+    }
+    Some(patch)
 }
 
 #[cfg(test)]

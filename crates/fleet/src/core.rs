@@ -249,8 +249,8 @@ impl Core {
         let key = after.key();
         let body = after.to_value();
         let groups = company::groups(after);
-        // One that heeds others may have missed that they went while it was not known itself.
-        let record = crate::decision::Record::of(after).filter(|record| groups.is_none() || record.error.is_none());
+        // One without a place may have missed that room came, or that others went, while it was not known itself.
+        let record = crate::decision::Record::of(after).filter(|record| record.error.is_none());
         if let Some(record) = record {
             self.settled.lock().insert(key.clone(), (record.generation, epoch));
         }

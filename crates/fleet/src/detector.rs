@@ -13,7 +13,7 @@ use crate::claim::{self, Claim};
 use crate::core::{Core, fresh_id};
 use crate::keys::{PolicyKey, TemplateKey};
 use crate::policy::Policy;
-use crate::templates::Watched;
+use crate::templates::{Sight, Watched};
 use crate::{attach, decision, gvr, scheduler};
 
 /// How soon to look again for something that must exist first.
@@ -42,9 +42,13 @@ pub async fn detect(core: Arc<Core>, key: TemplateKey) -> Again {
     let claimed = claim::read(&tree);
     let policy = core.policies.choose(&key.gvk, &item.object.head, claimed.as_ref(), core.options.preemption);
     let lazy = policy.as_ref().is_some_and(|policy| policy.is_lazy());
-    let touched = touched || (new && lazy && is_behind(&core, &key, &tree));
+    let touched = touched || (new.is_some() && lazy && is_behind(&core, &key, &tree));
     let result = match policy {
-        Some(policy) => bind(&core, &watched, &key, tree, &policy, touched).await,
+        Some(policy) => {
+            // One that was written anew from what was read of a former one may bring its claim along.
+            let fresh = claimed.is_none() || new == Some(Sight::Made);
+            bind(&core, &watched, &key, tree, &policy, Change { touched, fresh }).await
+        }
         None => release(&core, &watched, &key, &tree, claimed.as_ref()).await,
     };
     if touched && !matches!(result, Ok(None)) {
@@ -106,7 +110,22 @@ async fn release(core: &Core, watched: &Watched, key: &TemplateKey, tree: &Value
     Ok(None)
 }
 
-async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, tree: Value, policy: &Policy, touched: bool) -> Again {
+/// What is known of a template besides its present state.
+struct Change {
+    /// Somebody changed it.
+    touched: bool,
+    /// No policy has had it yet.
+    fresh: bool,
+}
+
+async fn bind(
+    core: &Core,
+    watched: &Watched,
+    key: &TemplateKey,
+    tree: Value,
+    policy: &Policy,
+    change: Change,
+) -> Again {
     let missing = policy.spec.dependent_overrides.iter().find(|name| {
         let key = PolicyKey { namespace: policy.key.namespace.clone(), name: name.as_str().into() };
         core.overrides.get(&key).is_none()
@@ -119,17 +138,17 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, tree: Value, po
     let seen = tree["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     if !policy.is_lazy() {
         let claim = Claiming { core, watched, key, patch: claim::patch(&tree, Some(&policy.claim())) };
-        return put(core, key, &tree, policy, &seen, claim).await;
+        return put(core, key, &tree, policy, &seen, core.binding(&key.binding()), claim).await;
     }
-    // A template without a claim that is younger than a lazy policy was made with it in mind.
-    let fresh = claim::read(&tree).is_none() && policy.precedes(&seen);
+    // A template that is younger than a lazy policy was made with it in mind.
+    let fresh = change.fresh && policy.precedes(&seen);
     // One that was made anew, perhaps from what was read of the former one with its claim, is new as well: until it has
     // a binding of its own it has no claim, so that it still looks new if the hub ends meanwhile.
     let bound = core.binding(&key.binding());
     let former = bound.as_ref().is_some_and(|binding| !binding.is_of(&tree));
     let wanted = (!former).then(|| policy.claim());
     let claim = Claiming { core, watched, key, patch: claim::patch(&tree, wanted.as_ref()) };
-    if !touched && !fresh && !former {
+    if !change.touched && !fresh && !former {
         claim.write().await?;
         if let Some(bound) = bound.filter(|binding| binding.annotation(binding::ACTIVATED_BY).is_none()) {
             // It was made when the policy was not lazy, and stays as it is until the template changes.
@@ -142,7 +161,7 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, tree: Value, po
         return Ok(None);
     }
     core.templates.note_activation(key, &seen);
-    let result = put(core, key, &tree, policy, &seen, claim).await;
+    let result = put(core, key, &tree, policy, &seen, bound, claim).await;
     if !matches!(result, Ok(None)) {
         // With its claim it does not look new any more.
         core.templates.put_touch(key);
@@ -150,9 +169,17 @@ async fn bind(core: &Core, watched: &Watched, key: &TemplateKey, tree: Value, po
     result
 }
 
-/// Writes the binding of a template, and `claim` with it; `Ok(None)` only when it is as it should be.
-async fn put(core: &Core, key: &TemplateKey, tree: &Value, policy: &Policy, seen: &str, claim: Claiming<'_>) -> Again {
-    let existing = core.binding(&key.binding());
+/// Writes the binding of a template over the `existing` one, and `claim` with it; `Ok(None)` only when it is as it should
+/// be. Whoever decided on the claim has read the existing one: another read might see something else.
+async fn put(
+    core: &Core,
+    key: &TemplateKey,
+    tree: &Value,
+    policy: &Policy,
+    seen: &str,
+    existing: Option<Binding>,
+    claim: Claiming<'_>,
+) -> Again {
     if let Some(other) = existing.as_ref().filter(|binding| !binding.is_of(tree)) {
         claim.write().await?;
         return replace(core, key, other, tree).await;
@@ -175,6 +202,7 @@ async fn put(core: &Core, key: &TemplateKey, tree: &Value, policy: &Policy, seen
         // With its claim it does not look new any more, also to those who come after the end of this hub.
         core.write_binding(existing.as_ref(), &binding, epoch).await?;
         claim.write().await?;
+        follow_up(core, existing.as_ref(), &binding);
         return Ok(None);
     }
     // Neither needs the other: whichever of them fails alone is made up for by another look.
@@ -182,7 +210,16 @@ async fn put(core: &Core, key: &TemplateKey, tree: &Value, policy: &Policy, seen
     let bound = core.write_binding_first(writes, existing.as_ref(), &binding, epoch);
     let (written, claimed) = tokio::join!(bound, claim.write());
     claimed.and(written)?;
+    follow_up(core, existing.as_ref(), &binding);
     Ok(None)
+}
+
+/// Whoever hears of a binding looks at its works only if more than a note in it changed; the template did.
+fn follow_up(core: &Core, existing: Option<&Binding>, written: &Binding) {
+    let noted = |old: &Binding| old.spec == written.spec && old.metadata.labels == written.metadata.labels;
+    if existing.is_some_and(noted) {
+        core.queues.works.add(written.key());
+    }
 }
 
 /// The binding of a template under a policy with its decision, and the epoch of the clusters that saw.
@@ -294,7 +331,8 @@ pub async fn policy_changed(core: Arc<Core>, key: PolicyKey) -> Again {
                 (Some(_), None) => true,
                 (None, _) => false,
             };
-            held += usize::from(holds);
+            // One that is going keeps its claim until it is gone, which may take its time and needs no policy.
+            held += usize::from(holds && !head.deleting);
             if holds || policy.as_ref().is_some_and(|policy| policy.fit(&watched.gvk, head).is_some()) {
                 let key = watched.key(head);
                 if let Some(policy) = policy.as_ref().filter(|policy| policy.is_lazy()) {
@@ -306,7 +344,7 @@ pub async fn policy_changed(core: Arc<Core>, key: PolicyKey) -> Again {
     }
     match policy {
         Some(policy) if policy.deleting && held == 0 => leave(&core, &policy).await,
-        Some(policy) if policy.deleting => Ok(Some(Duration::from_millis(20))),
+        Some(policy) if policy.deleting => Ok(Some(Duration::from_millis(100))),
         Some(policy) => {
             let served = policy.kinds().all(|gvk| core.templates.get(gvk).is_some());
             Ok((!served).then_some(Duration::from_secs(5)))

@@ -280,8 +280,11 @@ fn binding_sink(core: &Core, change: Change) {
         Change::Updated(former, new) => {
             let (old, new) = (&former.object.head, &new.object.head);
             if old.generation == new.generation && old.deleting == new.deleting && old.labels == new.labels {
-                // Only the status, the record of a decision or a finalizer.
+                // Only the status, the record of a decision, a finalizer or what it takes along.
                 report_soon(core, key.clone());
+                if traits.propagates && traits.takes_along != Traits::of(former).takes_along {
+                    core.queues.dependencies.add(key.clone());
+                }
                 if core.options.failover || traits.leaves {
                     core.queues.evictions.add(key);
                 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use atoll_meta::{Gvk, Head, Status};
 use atoll_runtime::{Cache, Change, Informer, Item, Selection};
@@ -36,16 +37,28 @@ impl Watched {
     }
 }
 
+/// How long the present state of a kind may take to come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// All kinds that are followed.
 #[derive(Default)]
 pub struct Templates {
     watched: Mutex<HashMap<Gvk, Arc<Watched>>>,
     /// Templates that someone changed since we last looked at them.
     touched: Mutex<HashSet<TemplateKey>>,
-    /// Templates that nobody has looked at since they came into view.
-    new: Mutex<HashSet<TemplateKey>>,
+    /// Templates that nobody has looked at since they came into view, and how they did.
+    new: Mutex<HashMap<TemplateKey, Sight>>,
     /// The revisions at which changes activated lazy policies.
     activated: Mutex<HashMap<TemplateKey, u64>>,
+}
+
+/// How a template came into view.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum Sight {
+    /// It was there when its kind was first looked at.
+    Found,
+    /// It was made since.
+    Made,
 }
 
 /// How a template changed.
@@ -151,8 +164,8 @@ impl Templates {
         self.touched.lock().insert(key.clone());
     }
 
-    /// Whether nobody has looked at a template since it came into view; tells so once.
-    pub fn take_new(&self, key: &TemplateKey) -> bool {
+    /// How a template came into view, if nobody has looked at it since; tells so once.
+    pub fn take_new(&self, key: &TemplateKey) -> Option<Sight> {
         self.new.lock().remove(key)
     }
 
@@ -193,8 +206,11 @@ impl Templates {
             }
         }
         let Some(watched) = self.get(gvk) else { return Ok(None) };
-        watched.informer.synced().await;
-        Ok(Some(watched))
+        // A kind that was known may be served no more: whoever waits for it must not wait for ever. It stays followed.
+        match tokio::time::timeout(PATIENCE, watched.informer.synced()).await {
+            Ok(()) => Ok(Some(watched)),
+            Err(_) => Err(Status::unavailable(format!("objects of {gvk} cannot be listed"))),
+        }
     }
 
     /// Stops following everything.
@@ -217,7 +233,11 @@ fn sink(core: Weak<Core>, gvk: Arc<Gvk>) -> impl Fn(Change) + Send + Sync {
                 Touch::Ours => {}
                 Touch::Theirs => core.templates.put_touch(&key),
             },
-            Change::Added(_) => drop(core.templates.new.lock().insert(key.clone())),
+            Change::Added(_) => {
+                let known = core.templates.get(&gvk).is_some_and(|watched| watched.informer.is_synced());
+                let sight = if known { Sight::Made } else { Sight::Found };
+                core.templates.new.lock().insert(key.clone(), sight);
+            }
             Change::Deleted(_) => {}
         }
         core.dependents_changed(&key);

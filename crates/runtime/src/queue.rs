@@ -4,9 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
 use std::hash::Hash;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -256,7 +258,8 @@ impl<K: Clone + Eq + Hash> State<K> {
 }
 
 /// Works on a queue with several workers until `stop`: an error retries the key with growing
-/// pauses, a duration asks for another look later.
+/// pauses, a duration asks for another look later. A run that panics counts as failed: a mistake
+/// that one object brings about must not end the worker, and with it the work on all others.
 pub async fn work<K, E, F, R>(queue: Queue<K>, workers: usize, stop: CancellationToken, reconcile: F)
 where
     K: Clone + Eq + Hash + Send + std::fmt::Debug + 'static,
@@ -273,15 +276,21 @@ where
                     () = stop.cancelled() => return,
                     ticket = queue.next() => ticket,
                 };
-                match reconcile(ticket.key.clone()).await {
-                    Ok(again) => {
+                let key = ticket.key.clone();
+                let run = AssertUnwindSafe(async { reconcile(key).await }).catch_unwind();
+                match run.await {
+                    Ok(Ok(again)) => {
                         queue.forget(&ticket.key);
                         if let Some(delay) = again {
                             queue.add_after(ticket.key.clone(), delay);
                         }
                     }
-                    Err(error) => {
+                    Ok(Err(error)) => {
                         tracing::debug!(key = ?ticket.key, %error, "will be tried again");
+                        queue.retry(ticket.key.clone());
+                    }
+                    Err(_) => {
+                        tracing::error!(key = ?ticket.key, "panicked, will be tried again");
                         queue.retry(ticket.key.clone());
                     }
                 }
@@ -354,6 +363,28 @@ mod tests {
         })
         .await;
         assert!(runs.load(std::sync::atomic::Ordering::Relaxed) < 100_000, "nobody else ran");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_is_a_failure_and_ends_no_worker() {
+        let (queue, stop) = (Queue::default(), CancellationToken::new());
+        queue.add("bad");
+        queue.add("good");
+        let (end, runs) = (stop.clone(), Arc::new(Mutex::new(Vec::new())));
+        let seen = runs.clone();
+        work(queue, 1, stop, move |key| {
+            seen.lock().push(key);
+            let bad = seen.lock().iter().filter(|key| **key == "bad").count();
+            if bad == 3 {
+                end.cancel();
+            }
+            async move {
+                assert!(key != "bad" || bad == 3, "a mistake");
+                Ok::<_, String>(None)
+            }
+        })
+        .await;
+        assert_eq!(*runs.lock(), ["bad", "good", "bad", "bad"]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -104,9 +104,14 @@ fn removing_what_is_not_there_is_an_error_that_names_the_policy() {
 }
 
 #[test]
-fn what_has_no_kind_any_more_is_an_error() {
-    let error = run(json!({"plaintext": [{"path": "/kind", "operator": "remove"}]})).unwrap_err();
-    assert_eq!(error.why, "nothing with a kind is left");
+fn what_is_no_object_any_more_is_an_error() {
+    for plain in [
+        json!({"path": "/kind", "operator": "remove"}),
+        json!({"path": "/metadata", "operator": "replace", "value": "x"}),
+    ] {
+        let error = run(json!({"plaintext": [plain]})).unwrap_err();
+        assert_eq!(error.why, "nothing with a kind and metadata is left");
+    }
 }
 
 #[test]

@@ -71,8 +71,8 @@ pub fn plain(manifest: &mut Value, overriders: &[PlaintextOverrider]) -> Result<
     let operations: Value =
         overriders.iter().map(|one| operation(one.operator, &one.path, one.value.as_ref())).collect();
     let changed = atoll_patch::json_patch(manifest, &operations).map_err(|error| error.to_string())?;
-    if !changed["kind"].is_string() {
-        return Err("nothing with a kind is left".to_owned());
+    if !changed["kind"].is_string() || !changed["metadata"].is_object() {
+        return Err("nothing with a kind and metadata is left".to_owned());
     }
     *manifest = changed;
     Ok(())

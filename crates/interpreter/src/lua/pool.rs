@@ -105,9 +105,10 @@ impl Pool {
             };
             match vm.read(function, table, like)?.unwrap_or_else(|| Value::Object(Map::new())) {
                 // A status is no object, all else is.
-                made @ Value::Object(_) if operation == Operation::Reflect || made["kind"].is_string() => Ok(made),
+                made @ Value::Object(_) if operation == Operation::Reflect || is_object(&made) => Ok(made),
                 Value::Object(_) => {
-                    Err(Error::Answer { function, wanted: "an object", got: "one without a kind".to_owned() })
+                    let got = "one without a kind or metadata".to_owned();
+                    Err(Error::Answer { function, wanted: "an object", got })
                 }
                 _ => Err(Error::Answer { function, wanted: "an object", got: "a list".to_owned() }),
             }
@@ -160,6 +161,11 @@ fn amounts(function: &'static str, requests: &mut BTreeMap<String, Quantity>) ->
         amount.0 = Amount::parse(&amount.0).map_err(wrong)?.to_string();
     }
     Ok(())
+}
+
+/// Whether something can be an object of Kubernetes: what is done with it next needs both.
+fn is_object(made: &Value) -> bool {
+    made["kind"].is_string() && made["metadata"].is_object()
 }
 
 fn answer(function: &'static str, wanted: &'static str, got: Option<&LuaValue>) -> Error {
