@@ -30,8 +30,7 @@ export default function InstanceSettings() {
         <h1>{t('nav.isettings')}</h1>
       </div>
       <div className="grid two">
-        {fleet && <SettingPanel name="failover" about={t('isettings.failover.about')} title={t('isettings.failover')} />}
-        {fleet && <SettingPanel name="descheduler" about={t('isettings.descheduler.about')} title={t('isettings.descheduler')} />}
+        {fleet && <Failover />}
         {fleet && <Quotas />}
         {!fleet && <Empty title={t('isettings.none')}>{t('isettings.none.detail', { name: place.instance })}</Empty>}
       </div>
@@ -39,9 +38,10 @@ export default function InstanceSettings() {
   )
 }
 
-function SettingPanel({ name, title, about }: { name: 'failover' | 'descheduler'; title: string; about: string }) {
+function Failover() {
   const { place } = useHere()
-  const url = `${MANAGE}/${encodeURIComponent(place.instance)}/${name}`
+  const title = t('isettings.failover')
+  const url = `${MANAGE}/${encodeURIComponent(place.instance)}/failover`
   const mayEdit = useMay({ instance: 'root' }, { verb: 'patch', group: INSTANCES.group, resource: INSTANCES.plural, name: place.instance })
   const found = useFetched(url, async (signal) => ({ setting: await call<Setting>(url, { signal }), at: Date.now() }))
   const [draft, setDraft] = useState<Setting | null>(null)
@@ -62,7 +62,7 @@ function SettingPanel({ name, title, about }: { name: 'failover' | 'descheduler'
       {!shown && !found.error && <Bones lines={5} />}
       {shown && (
         <div className="stack">
-          <p className="small muted">{about}</p>
+          <p className="small muted">{t('isettings.failover.about')}</p>
           <label className="check">
             <input type="checkbox" checked={shown.enabled ?? false} disabled={!mayEdit} onChange={(event) => setDraft({ ...shown, enabled: event.target.checked })} /> {t('isettings.enabled')}
           </label>

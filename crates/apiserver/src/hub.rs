@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use atoll_meta::Status;
-use atoll_store::Engine;
+use atoll_store::{Engine, StoreError};
 use jiff::Timestamp;
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
@@ -238,7 +238,7 @@ impl Hub {
             return Err(Status::bad_request(format!("instance name {name:?}: {why}")));
         }
         if !self.creating.lock().insert(name.to_owned()) {
-            return Err(store_status(&atoll_store::StoreError::InstanceExists));
+            return Err(store_status(&StoreError::InstanceExists));
         }
         let made = self.make_instance(name).await;
         self.creating.lock().remove(name);
@@ -246,12 +246,23 @@ impl Hub {
     }
 
     async fn make_instance(&self, name: &str) -> Result<Arc<Instance>, Status> {
-        let id = self.engine.create_instance(name).await.map_err(|error| store_status(&error))?;
+        let id = match self.engine.create_instance(name).await {
+            // Another replica made it while this one was about to, and so did not take it in; or it was not finished.
+            Err(StoreError::InstanceExists) if self.instance(name).is_none() => self.stored(name),
+            made => made,
+        };
+        let id = id.map_err(|error| store_status(&error))?;
         let instance = Arc::new(Instance::new(id, name.into()));
         crate::bootstrap::ensure(self, &instance).await?;
         self.load(&instance).await?;
         self.serve(instance.clone());
         Ok(instance)
+    }
+
+    /// An instance that the store has, served or not.
+    fn stored(&self, name: &str) -> Result<atoll_meta::InstanceId, StoreError> {
+        let found = self.engine.instances().into_iter().find(|(_, known)| **known == *name);
+        found.map(|(id, _)| id).ok_or(StoreError::InstanceExists)
     }
 
     /// Takes in an instance that another replica made.

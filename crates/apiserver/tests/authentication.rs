@@ -386,3 +386,24 @@ async fn instances_share_their_default_roles_and_tell_extension_servers_whom_to_
     assert_eq!(map["data"]["client-ca-file"], hub.hub.authority(&a).await.unwrap().client_ca());
     assert_eq!(map["data"]["requestheader-allowed-names"], "[\"front-proxy-client\"]");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_that_make_an_instance_at_the_same_time_both_serve_it() {
+    let engine: Arc<dyn atoll_store::Engine> = Arc::new(atoll_store::MemoryEngine::new());
+    let (one, two) = (TestHub::over(engine.clone()).await, TestHub::over(engine).await);
+    for round in 0..100 {
+        let name = format!("i{round}");
+        let make = async |replica: &TestHub| {
+            // Whoever is refused because the other was faster tries again, as controllers do.
+            for _ in 0..20 {
+                if replica.hub.instance(&name).is_some() || replica.hub.create_instance(&name).await.is_ok() {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+            panic!("{name} is not served");
+        };
+        tokio::join!(make(&one), make(&two));
+        assert_eq!(one.hub.instance(&name).unwrap().id, two.hub.instance(&name).unwrap().id);
+    }
+}

@@ -70,6 +70,6 @@ pub use agent::{Agent, AgentOptions};
 pub use fleet::Fleet;
 pub use install::{definitions, install, native_definitions, objects};
 pub use join::{JoinOptions, join, unjoin};
-pub use options::{Clock, MemberResolver, NamedMembers, Options, RemoteMembers};
+pub use options::{Clock, MemberResolver, NamedMembers, Options, RemoteMembers, settings};
 pub use proxy::{Neighbours, cluster_proxy, forward};
 pub use skip::Skip;

@@ -84,6 +84,13 @@ impl Options {
 /// What the keys of settings begin with, as annotations of whatever describes an instance.
 const SETTINGS: &str = "fleet.atoll.io/";
 
+/// The settings among annotations.
+pub fn settings(annotations: &Value) -> BTreeMap<String, String> {
+    let given = annotations.as_object().into_iter().flatten();
+    let own = given.filter(|(key, _)| key.starts_with(SETTINGS));
+    own.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
 /// The setting that lets ClusterTaintPolicies evict. It is asked for when such a policy is stored.
 pub const EVICTING_TAINTS: &str = "fleet.atoll.io/allow-no-execute-taint-policy";
 

@@ -1,14 +1,15 @@
 //! Instances: the objects in `root` that describe them, and what runs in each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use atoll_apiserver::{ApiService, Hub};
 use atoll_fleet::enroll::Enrolment;
 use atoll_fleet::{Fleet, RemoteMembers};
 use atoll_meta::{Gvr, Status, time};
-use atoll_runtime::{Change, Endpoint, Informer, Patch, Queue, Selection, work};
+use atoll_runtime::{Change, Endpoint, Informer, Leadership, Patch, Queue, Selection, lead, work};
 use atoll_sim::{Sim, Spec};
 use atoll_store::FeedItem;
 use atoll_vnode::Manager;
@@ -35,26 +36,45 @@ const TOKENS: &str = "secrets./kube-system/bootstrap-token-";
 /// Deletes an instance although clusters are joined to it.
 const FORCE: &str = "atoll.io/force-delete";
 
+/// How long a hub that leads may be silent until another takes over.
+const LEASE: Duration = Duration::from_secs(15);
+
 /// The instances of the hub.
 pub struct Instances {
     hub: Arc<Hub>,
     service: ApiService,
     remote: RemoteMembers,
     root: Endpoint,
+    /// Whether other hubs may use the same store: then one of them leads.
+    shared: bool,
+    /// Whether what runs in instances runs here.
+    leads: AtomicBool,
     stop: CancellationToken,
     queue: Queue<String>,
     running: Mutex<HashMap<String, Running>>,
     informer: Mutex<Option<Arc<Informer>>>,
 }
 
-/// What runs in one instance. Dropping it ends it.
+/// What runs in one instance, in the hub that leads.
 struct Running {
     stop: CancellationToken,
     sim: Option<Sim>,
-    fleet: Option<Fleet>,
+    _leases: Option<Manager>,
     enrolment: Option<Enrolment>,
-    leases: Option<Manager>,
+    fleet: Option<Propagation>,
 }
+
+/// Propagation in one instance.
+struct Propagation {
+    stop: CancellationToken,
+    /// The settings it was started with, and what is wrong with them.
+    settings: BTreeMap<String, String>,
+    wrong: Option<String>,
+    _fleet: Fleet,
+}
+
+/// What an instance that is ready says of itself.
+const SERVES: &str = "the instance serves requests";
 
 /// Where Instance objects are.
 pub fn gvr() -> Gvr {
@@ -63,13 +83,21 @@ pub fn gvr() -> Gvr {
 
 impl Instances {
     /// The instances of a hub; nothing runs yet.
-    pub fn new(hub: Arc<Hub>, service: ApiService, remote: RemoteMembers, stop: CancellationToken) -> Self {
+    pub fn new(
+        hub: Arc<Hub>,
+        service: ApiService,
+        remote: RemoteMembers,
+        shared: bool,
+        stop: CancellationToken,
+    ) -> Self {
         let root = endpoint(&service, "root", "atoll-instances");
         Self {
             hub,
             service,
             remote,
             root,
+            shared,
+            leads: AtomicBool::new(!shared),
             stop,
             queue: Queue::default(),
             running: Mutex::default(),
@@ -97,7 +125,30 @@ impl Instances {
                 () = own.follow_clusters() => {}
             }
         });
+        if self.shared {
+            let leadership = Leadership {
+                namespace: "kube-system".to_owned(),
+                name: "atoll-instances".to_owned(),
+                identity: uuid::Uuid::new_v4().to_string(),
+                duration: LEASE,
+            };
+            let (own, root, stop) = (self.clone(), self.root.clone(), self.stop.clone());
+            tokio::spawn(async move { lead(root, leadership, stop, |lost| own.clone().lead(lost)).await });
+        }
         Ok(())
+    }
+
+    /// Runs what belongs to instances until another hub does.
+    async fn lead(self: Arc<Self>, lost: CancellationToken) {
+        self.leads.store(true, Ordering::Release);
+        for instance in self.hub.instances() {
+            self.queue.add(instance.name.to_string());
+        }
+        lost.cancelled().await;
+        self.leads.store(false, Ordering::Release);
+        for (_, running) in self.running.lock().drain() {
+            running.stop.cancel();
+        }
     }
 
     async fn reconcile(self: &Arc<Self>, name: &str) -> Result<Option<Duration>, Status> {
@@ -125,22 +176,46 @@ impl Instances {
                 instance.set_limits(wanted);
             }
         }
-        self.run(name, &object).await?;
-        if let Some(sim) = self.running.lock().get(name).and_then(|running| running.sim.as_ref()) {
-            super::faults::apply(sim, &object);
+        let wrong = if self.leads.load(Ordering::Acquire) { self.run(name, &object).await? } else { None };
+        let message = match wrong {
+            Some(why) => format!("{SERVES}; settings of propagation are not used: {why}"),
+            None => SERVES.to_owned(),
+        };
+        // Only one of several hubs knows what is wrong with settings.
+        if self.leads.load(Ordering::Acquire) || object["status"]["phase"] != "Ready" {
+            self.report(name, &object, "Ready", "Serving", &message).await?;
         }
-        self.report(name, &object, "Ready", "Serving", "the instance serves requests").await?;
         Ok(None)
     }
 
-    /// Starts what the object asks for and does not run yet.
-    async fn run(self: &Arc<Self>, name: &str, object: &Value) -> Result<(), Status> {
-        if self.running.lock().contains_key(name) {
-            return Ok(());
+    /// Runs what the object asks for; what is wrong with its settings, if anything is.
+    async fn run(self: &Arc<Self>, name: &str, object: &Value) -> Result<Option<String>, Status> {
+        if !self.running.lock().contains_key(name) {
+            let running = self.start_parts(name, object).await?;
+            let mut all = self.running.lock();
+            if !self.leads.load(Ordering::Acquire) {
+                running.stop.cancel();
+                return Ok(None);
+            }
+            all.insert(name.to_owned(), running);
         }
+        if let Some(sim) = self.running.lock().get(name).and_then(|running| running.sim.as_ref()) {
+            super::faults::apply(sim, object);
+        }
+        let (clusters, tokens) = (self.has(name, CLUSTERS).await, self.has(name, TOKENS).await);
+        let wrong = if clusters { self.propagate(name, object).await } else { None };
+        if clusters || tokens {
+            // Members enrol with tokens, and agents renew where there are clusters.
+            self.ensure_enrolment(name).await;
+        }
+        Ok(wrong)
+    }
+
+    /// Starts what an object asks for.
+    async fn start_parts(self: &Arc<Self>, name: &str, object: &Value) -> Result<Running, Status> {
         let stop = self.stop.child_token();
         let annotations = &object["metadata"]["annotations"];
-        let mut running = Running { stop: stop.clone(), sim: None, fleet: None, enrolment: None, leases: None };
+        let mut running = Running { stop: stop.clone(), sim: None, _leases: None, enrolment: None, fleet: None };
         if let Some(nodes) = annotations[NODES].as_str().and_then(|text| text.parse().ok()) {
             if let Some(instance) = self.hub.instance(name) {
                 instance.set_features(atoll_apiserver::Features::member());
@@ -151,30 +226,28 @@ impl Instances {
             running.sim = Some(Sim::start(self.hub.clone(), way, name, spec, stop.clone()).await?);
         }
         if annotations[LEASES] == "true" {
-            let way = endpoint(&self.service, name, "atoll-vnode");
-            let mut options = atoll_vnode::Options::new(way, Arc::new(self.members()));
-            // An instance has no load balancers: what it does not offer stays as the worker has it.
-            options.intranet_required = false;
-            let manager = Manager::start(options, stop.clone()).await;
-            for stream in atoll_vnode::STREAMS {
-                let otherwise = atoll_sim::connector(&self.hub, stream);
-                let connector = atoll_vnode::connector(manager.clone(), name, Some(otherwise));
-                self.hub.add_connector("", "pods", stream, connector);
-            }
-            if let Some(instance) = self.hub.instance(name) {
-                let leased = |own| atoll_vnode::usage(manager.clone(), name, own);
-                self.hub.mount_before("metrics.k8s.io", &instance, leased);
-            }
-            running.leases = Some(manager);
+            running._leases = Some(self.start_leases(name, stop).await);
         }
-        self.running.lock().insert(name.to_owned(), running);
-        if self.has(name, CLUSTERS).await {
-            self.ensure_fleet(name).await;
+        Ok(running)
+    }
+
+    /// Leases nodes into an instance.
+    async fn start_leases(&self, name: &str, stop: CancellationToken) -> Manager {
+        let way = endpoint(&self.service, name, "atoll-vnode");
+        let mut options = atoll_vnode::Options::new(way, Arc::new(self.members()));
+        // An instance has no load balancers: what it does not offer stays as the worker has it.
+        options.intranet_required = false;
+        let manager = Manager::start(options, stop).await;
+        for stream in atoll_vnode::STREAMS {
+            let otherwise = atoll_sim::connector(&self.hub, stream);
+            let connector = atoll_vnode::connector(manager.clone(), name, Some(otherwise));
+            self.hub.add_connector("", "pods", stream, connector);
         }
-        if self.has(name, TOKENS).await {
-            self.ensure_enrolment(name).await;
+        if let Some(instance) = self.hub.instance(name) {
+            let leased = |own| atoll_vnode::usage(manager.clone(), name, own);
+            self.hub.mount_before("metrics.k8s.io", &instance, leased);
         }
-        Ok(())
+        manager
     }
 
     /// Whether an instance holds objects whose keys begin so.
@@ -183,7 +256,7 @@ impl Instances {
         self.hub.snapshot(&instance).await.is_ok_and(|snapshot| snapshot.range(prefix, None).next().is_some())
     }
 
-    /// Lets members enrol in an instance that has tokens for them, and agents renew where there are clusters.
+    /// Lets members enrol in an instance.
     async fn ensure_enrolment(&self, name: &str) {
         let stop = match self.running.lock().get(name) {
             Some(running) if running.enrolment.is_none() => running.stop.clone(),
@@ -198,11 +271,23 @@ impl Instances {
         }
     }
 
-    /// Starts propagation in an instance that has clusters; an instance without costs nothing.
-    async fn ensure_fleet(&self, name: &str) {
-        let stop = match self.running.lock().get(name) {
-            Some(running) if running.fleet.is_none() => running.stop.clone(),
-            _ => return,
+    /// Runs propagation in an instance that has clusters, with its present settings; an instance without costs nothing.
+    async fn propagate(&self, name: &str, object: &Value) -> Option<String> {
+        let settings = atoll_fleet::settings(&object["metadata"]["annotations"]);
+        let stop = {
+            let mut all = self.running.lock();
+            let running = all.get_mut(name)?;
+            match running.fleet.take() {
+                Some(same) if same.settings == settings => {
+                    let wrong = same.wrong.clone();
+                    running.fleet = Some(same);
+                    return wrong;
+                }
+                // The controllers are those of a hub that was started anew: they find everything in the instance.
+                Some(former) => former.stop.cancel(),
+                None => {}
+            }
+            running.stop.child_token()
         };
         let way = endpoint(&self.service, name, "atoll-fleet");
         for (gvr, object) in atoll_fleet::objects() {
@@ -211,17 +296,15 @@ impl Instances {
             }
         }
         let mut options = atoll_fleet::Options::new(way, Arc::new(self.members()));
-        let object = self.root.get_opt(&gvr(), None, name).await.ok().flatten().unwrap_or_default();
-        if let Err(why) = options.configure(&object["metadata"]["annotations"]) {
-            tracing::error!(instance = name, why, "settings of the fleet are left at their usual values");
+        let wrong = options.configure(&object["metadata"]["annotations"]).err();
+        if let Some(why) = &wrong {
+            tracing::error!(instance = name, why, "settings of propagation are not used");
         }
-        let fleet = Fleet::start(options, stop).await;
-        if let Some(running) = self.running.lock().get_mut(name)
-            && running.fleet.is_none()
-        {
-            running.fleet = Some(fleet);
+        let fleet = Fleet::start(options, stop.clone()).await;
+        if let Some(running) = self.running.lock().get_mut(name) {
+            running.fleet = Some(Propagation { stop, settings, wrong: wrong.clone(), _fleet: fleet });
         }
-        self.ensure_enrolment(name).await;
+        wrong
     }
 
     /// Waits for the first cluster and the first token of each instance.
@@ -232,28 +315,27 @@ impl Instances {
                 Ok(FeedItem::Changed(id, event)) if event.current.is_some() => {
                     let key = event.key.as_str();
                     let (cluster, token) = (key.starts_with(CLUSTERS), key.starts_with(TOKENS));
-                    if let Some(instance) = self.hub.instance_by_id(id).filter(|_| cluster || token) {
-                        if cluster {
-                            self.ensure_fleet(&instance.name).await;
-                        } else {
-                            self.ensure_enrolment(&instance.name).await;
-                        }
+                    if let Some(instance) = self.hub.instance_by_id(id).filter(|_| cluster || token)
+                        && self.lacks(&instance.name, cluster)
+                    {
+                        self.queue.add(instance.name.to_string());
                     }
                 }
                 Ok(_) => {}
                 Err(RecvError::Lagged(_)) => {
                     for instance in self.hub.instances() {
-                        if self.has(&instance.name, CLUSTERS).await {
-                            self.ensure_fleet(&instance.name).await;
-                        }
-                        if self.has(&instance.name, TOKENS).await {
-                            self.ensure_enrolment(&instance.name).await;
-                        }
+                        self.queue.add(instance.name.to_string());
                     }
                 }
                 Err(RecvError::Closed) => return,
             }
         }
+    }
+
+    /// Whether something that a cluster or a token needs does not run yet.
+    fn lacks(&self, name: &str, cluster: bool) -> bool {
+        let all = self.running.lock();
+        all.get(name).is_some_and(|running| running.enrolment.is_none() || (cluster && running.fleet.is_none()))
     }
 
     /// How members and workers are reached.

@@ -3,6 +3,7 @@
 //! [`run`] opens the store and the hub, starts what every hub has (background work, instances),
 //! listens, and then serves until told to stop.
 
+mod address;
 mod demo;
 mod entry;
 mod faults;
@@ -25,17 +26,20 @@ use atoll_pki::{San, ServerCerts};
 use atoll_runtime::Denied;
 use tokio_util::sync::CancellationToken;
 
+pub use address::Advertised;
 pub use faults::FAULTS;
 pub use instances::{EVENTS, NODES};
 pub use parts::Parts;
 use progress::Progress;
 pub use side::SidePort;
-pub use store::{StoreChoice, open as open_store};
+pub use store::{EtcdFiles, StoreChoice, open as open_store};
 
 /// What `up` and `serve` need to know.
 pub struct Settings {
     /// Where objects are kept.
     pub store: StoreChoice,
+    /// How etcd is spoken to.
+    pub etcd: EtcdFiles,
     /// Where keys, kubeconfig and token are.
     pub data_dir: PathBuf,
     /// Address of the TLS port.
@@ -46,6 +50,8 @@ pub struct Settings {
     pub metrics: Option<SidePort>,
     /// Where health is served; nothing said means the usual port if it is free.
     pub health: Option<SidePort>,
+    /// Where others reach the hub, if not where it listens.
+    pub advertise: Option<Advertised>,
     /// Instances are also reached as `NAME.DOMAIN`.
     pub domain: String,
     /// Where no way to a member leads.
@@ -66,14 +72,16 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     files::check_format(&settings.data_dir)?;
     let progress = Progress::start();
     progress.stage("reading the store …");
-    let engine = store::open(&settings.store).await?;
+    let engine = store::open(&settings.store, &settings.etcd).await?;
     let token = files::token(&settings.data_dir)?;
     let keys = Keys::default();
     keys.add_token(&token, Identity::master("atoll:admin"));
     let options = Options { advertise: Some(address), domain: settings.domain, ..Options::default() };
     let hub = Hub::open(engine, keys, Arc::new(jiff::Timestamp::now), options).await?;
-    hub.set_url(&format!("https://{address}"));
-    let names = server_names(address, hub.domain()).iter().map(|name| San::new(name)).collect();
+    let url = address::url(address, settings.advertise.as_ref());
+    hub.set_url(&url);
+    let names = address::names(address, settings.advertise.as_ref(), hub.domain());
+    let names = names.iter().map(|name| San::new(name)).collect();
     tokio::spawn(Serving::start(&hub, certs, names)?.keep(stop.clone()));
     side.run(&hub);
     let _running = files::Running::note(&settings.data_dir)?;
@@ -84,7 +92,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     };
     progress.stage("reading the index …");
     let index = atoll_index::Index::open(&choice).await?;
-    let parts = Parts::new(hub.clone(), index, settings.denied, stop.clone());
+    let parts = Parts::new(hub.clone(), index, settings.denied, settings.store.is_shared(), stop.clone());
     parts.manage.core().audit.keep(&settings.data_dir.join("audit.jsonl")).context("cannot keep the audit file")?;
     progress.stage("starting what runs in the background …");
     parts.start().await?;
@@ -95,7 +103,12 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     }
     files::kubeconfig(&settings.data_dir, &hub, &token)?;
     drop(progress);
-    eprintln!("atoll is ready at https://{address} after {} ms", started.elapsed().as_millis());
+    eprintln!("atoll is ready at {url} after {} ms", started.elapsed().as_millis());
+    if address.ip().is_unspecified() && settings.advertise.is_none() {
+        eprintln!(
+            "others reach it by the name or address that --advertise says; its certificate holds for this machine only"
+        );
+    }
     eprintln!();
     eprintln!("  export KUBECONFIG={}", files::absolute(&settings.data_dir.join("kubeconfig")).display());
     if settings.demo.is_some() {
@@ -105,17 +118,4 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     hub.shutdown.cancel();
     let _ = serving.await;
     Ok(())
-}
-
-fn server_names(listen: SocketAddr, domain: &str) -> Vec<String> {
-    let mut names: Vec<String> =
-        ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-    names.extend([domain.to_owned(), format!("*.{domain}")]);
-    if !listen.ip().is_unspecified() {
-        names.push(listen.ip().to_string());
-    }
-    names
 }

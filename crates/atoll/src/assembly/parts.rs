@@ -32,11 +32,11 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Parts around a hub; nothing runs yet.
-    pub fn new(hub: Arc<Hub>, index: Index, denied: Denied, stop: CancellationToken) -> Self {
+    /// Parts around a hub; nothing runs yet. A store that is `shared` may have other hubs.
+    pub fn new(hub: Arc<Hub>, index: Index, denied: Denied, shared: bool, stop: CancellationToken) -> Self {
         let service = ApiService::new(hub.clone());
         let remote = RemoteMembers { denied: denied.clone() };
-        let instances = Arc::new(Instances::new(hub.clone(), service.clone(), remote, stop.clone()));
+        let instances = Arc::new(Instances::new(hub.clone(), service.clone(), remote, shared, stop.clone()));
         let manage = Manage::new(hub.clone(), index, service.clone(), denied.clone());
         Self { hub, service, stop, instances, manage, denied }
     }

@@ -8,7 +8,7 @@ use atoll_runtime::Denied;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use crate::assembly::{self, Settings, SidePort, StoreChoice};
+use crate::assembly::{self, Advertised, EtcdFiles, Settings, SidePort, StoreChoice};
 
 /// Run everything in one process on the embedded store.
 #[derive(Args)]
@@ -44,6 +44,8 @@ pub struct Serve {
     /// Where objects are kept: `redb:DIR`, `etcd:ENDPOINT[,ENDPOINT…]` or `memory`
     #[arg(long, default_value = "redb:atoll-data", env = "ATOLL_STORE")]
     store: StoreChoice,
+    #[command(flatten)]
+    etcd: EtcdFiles,
     /// Directory for keys, kubeconfig and token
     #[arg(long, default_value = "atoll-data", env = "ATOLL_DATA_DIR")]
     data_dir: PathBuf,
@@ -63,10 +65,15 @@ struct Common {
     /// Address of `/healthz`, `/livez` and `/readyz`, or `off` [default: 127.0.0.1:8081 if free]
     #[arg(long, value_name = "ADDRESS", env = "ATOLL_HEALTH_LISTEN")]
     health_listen: Option<SidePort>,
+    /// Address that clients and agents connect to, in kubeconfigs, invitations and the certificate; needed with
+    /// `--listen 0.0.0.0:…` or behind a load balancer [default: the address of --listen]
+    #[arg(long, value_name = "HOST[:PORT]", env = "ATOLL_ADVERTISE")]
+    advertise: Option<Advertised>,
     /// Instances are also reached as `NAME.DOMAIN`
     #[arg(long, default_value = "atoll.localhost", env = "ATOLL_DOMAIN")]
     domain: String,
-    /// Networks to which no connection is made for a Cluster, a kubeconfig or a lease, with commas between them, or `none`
+    /// Networks the hub never connects to for a Cluster, a kubeconfig or a lease (comma-separated; replaces the default),
+    /// or `none`
     #[arg(long, value_name = "NETWORKS", default_value = Denied::USUAL, env = "ATOLL_DENY_MEMBER_NETWORKS")]
     deny_member_networks: Denied,
 }
@@ -116,11 +123,13 @@ impl Up {
     pub fn run(self) -> anyhow::Result<()> {
         let settings = Settings {
             store: StoreChoice::Redb(self.data_dir.clone()),
+            etcd: EtcdFiles::default(),
             data_dir: self.data_dir,
             listen: self.listen,
             demo: self.demo.then_some((self.members, self.nodes)),
             metrics: self.common.metrics_listen,
             health: self.common.health_listen,
+            advertise: self.common.advertise,
             domain: self.common.domain,
             denied: self.common.deny_member_networks,
         };
@@ -133,11 +142,13 @@ impl Serve {
     pub fn run(self) -> anyhow::Result<()> {
         block_on(Settings {
             store: self.store,
+            etcd: self.etcd,
             data_dir: self.data_dir,
             listen: self.listen,
             demo: None,
             metrics: self.common.metrics_listen,
             health: self.common.health_listen,
+            advertise: self.common.advertise,
             domain: self.common.domain,
             denied: self.common.deny_member_networks,
         })

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 
 use super::access::block_on;
 use super::output;
-use crate::assembly::{StoreChoice, open_store};
+use crate::assembly::{EtcdFiles, StoreChoice, open_store};
 
 /// Back up or restore everything a hub holds.
 #[derive(Args)]
@@ -21,6 +21,8 @@ pub struct Store {
     /// Where objects are kept: `redb:DIR` or `etcd:ENDPOINT[,ENDPOINT…]`; a redb store must not be in use
     #[arg(long, global = true, default_value = "redb:atoll-data")]
     store: StoreChoice,
+    #[command(flatten)]
+    etcd: EtcdFiles,
 }
 
 #[derive(Subcommand)]
@@ -41,7 +43,7 @@ impl Store {
     /// Runs it.
     pub fn run(self) -> anyhow::Result<()> {
         block_on(async move {
-            let engine = open_store(&self.store).await?;
+            let engine = open_store(&self.store, &self.etcd).await?;
             let summary = match &self.action {
                 Action::Backup { file } => {
                     let mut out = File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
