@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(60);
 /// How long to wait for a certificate.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Run beside a cluster that the hub cannot reach: carry out its works, tell how it is.
+/// Run the agent of a cluster that the hub cannot reach: apply its Works and report its status.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  atoll invite prod-eu\n  atoll agent prod-eu --hub https://hub:7443/instances/fleet --token abcdef.0123456789abcdef --kubeconfig ~/.kube/prod-eu"
@@ -49,30 +49,30 @@ pub struct Agent {
     /// Context in that kubeconfig
     #[arg(long)]
     context: Option<String>,
-    /// Where it runs
+    /// Provider of the cluster
     #[arg(long, default_value = "")]
     provider: String,
-    /// Its region
+    /// Region of the cluster
     #[arg(long, default_value = "")]
     region: String,
-    /// Its zones, separated by commas
+    /// Zones of the cluster, separated by commas
     #[arg(long, value_delimiter = ',')]
     zones: Vec<String>,
     /// Directory for the certificate
     #[arg(long, default_value = "atoll-agent", env = "ATOLL_DATA_DIR")]
     data_dir: PathBuf,
-    /// How often the cluster is asked how it is, in seconds
+    /// Seconds between two probes of the cluster
     #[arg(long, default_value_t = 10)]
     probe_seconds: u64,
 }
 
-/// Make a token with which one more cluster can enrol itself, and print the command for it.
+/// Create a bootstrap token for a cluster that joins by itself, and print the command to run there.
 #[derive(Args)]
 #[command(after_help = "Example:\n  atoll invite prod-eu")]
 pub struct Invite {
-    /// Name of the cluster that is to come
+    /// Name of the cluster that is to join
     name: String,
-    /// How many hours the token counts
+    /// Hours until the token expires
     #[arg(long, default_value_t = 24)]
     hours: u32,
     #[command(flatten)]

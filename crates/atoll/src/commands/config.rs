@@ -1,4 +1,4 @@
-//! `atoll config`: which hub and which instance commands speak to.
+//! `atoll config`: which hub and instance commands talk to.
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::access::Access;
 use super::output::{self, Format};
 
-/// Show and choose which hub and which instance commands speak to.
+/// Show and choose which hub and instance commands talk to.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  atoll config list\n  atoll config use fleet\n  atoll config view -o json\n  atoll config path"

@@ -21,20 +21,20 @@ pub struct Join {
     name: String,
     #[command(flatten)]
     member: Member,
-    /// Where it runs
+    /// Provider of the cluster
     #[arg(long, default_value = "")]
     provider: String,
-    /// Its region
+    /// Region of the cluster
     #[arg(long, default_value = "")]
     region: String,
-    /// Its zones, separated by commas
+    /// Zones of the cluster, separated by commas
     #[arg(long, value_delimiter = ',')]
     zones: Vec<String>,
     #[command(flatten)]
     hub: HubAccess,
 }
 
-/// Take a cluster out of an instance; what was spread there is removed there first.
+/// Remove a cluster from an instance; copies are deleted from the cluster first.
 #[derive(Args)]
 #[command(after_help = "Example:\n  atoll unjoin prod-eu --kubeconfig ~/.kube/prod-eu --context admin")]
 pub struct Unjoin {

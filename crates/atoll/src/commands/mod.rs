@@ -61,15 +61,15 @@ enum Command {
     Logs(logs::Logs),
     /// Run a command in a pod of any member
     Exec(exec::Exec),
-    /// Show what is used and what there is, in all members
+    /// Show usage and capacity of all members
     Top(top::Top),
     /// Join a cluster to an instance
     Join(join::Join),
-    /// Take a cluster out of an instance
+    /// Remove a cluster from an instance
     Unjoin(join::Unjoin),
-    /// Run beside a cluster that the hub cannot reach
+    /// Run the agent of a cluster that the hub cannot reach
     Agent(agent::Agent),
-    /// Make a token with which one more cluster can enrol itself
+    /// Create a bootstrap token for a cluster that joins by itself
     Invite(agent::Invite),
     /// Lend nodes of worker clusters to a computing cluster
     Lease(lease::Lease),
@@ -79,7 +79,7 @@ enum Command {
     Login(login::Login),
     /// Make, list, change and close local accounts
     Account(login::Account),
-    /// Show and choose which hub and which instance commands speak to
+    /// Show and choose which hub and instance commands talk to
     Config(config::Config),
     /// Check a hub and its members
     Doctor(doctor::Doctor),

@@ -41,7 +41,7 @@ enum Action {
         /// The region its nodes say they are in
         #[arg(long, default_value = "sim-1")]
         region: String,
-        /// What is told as events
+        /// Which events are written
         #[arg(long, value_enum, default_value = "all")]
         events: Events,
     },
@@ -52,7 +52,7 @@ enum Action {
     },
     /// List simulated clusters and what is broken in them
     List,
-    /// Break something; may be said several times
+    /// Break something; can be used several times
     Fail {
         /// The simulated cluster
         name: String,
@@ -68,14 +68,14 @@ enum Action {
     },
 }
 
-/// How much is told as events.
+/// Which events are written.
 #[derive(Copy, Clone, Debug, ValueEnum)]
 enum Events {
-    /// Everything a real cluster tells
+    /// All events of a real cluster
     All,
-    /// Kubelets tell problems only
+    /// All but routine events of kubelets
     Controllers,
-    /// Everybody tells problems only
+    /// Warnings only
     Problems,
 }
 
@@ -107,7 +107,7 @@ struct What {
     /// Containers of pods with these labels crash
     #[arg(long, value_name = "SELECTOR")]
     crash: Vec<String>,
-    /// The clock goes wrong by so much, such as `-1h`
+    /// The clock is wrong by this much, such as `-1h`
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     clock_skew: Option<String>,
 }

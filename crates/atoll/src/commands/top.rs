@@ -10,10 +10,10 @@ use super::get::members;
 use super::output::{self, Format};
 use super::pods::member_path;
 
-/// Show what is used and what there is, in all members.
+/// Show usage and capacity of all members.
 #[derive(Args)]
 #[command(
-    after_help = "Clusters are told by what is requested there, nodes and pods by what they use (metrics.k8s.io of the member).\n\nExamples:\n  atoll top\n  atoll top nodes --clusters member1\n  atoll top pods -A --sort memory"
+    after_help = "Clusters show requests; nodes and pods show usage (metrics.k8s.io of the member).\n\nExamples:\n  atoll top\n  atoll top nodes --clusters member1\n  atoll top pods -A --sort memory"
 )]
 pub struct Top {
     /// What to show
@@ -28,7 +28,7 @@ pub struct Top {
     /// Only these members, separated by commas
     #[arg(long, value_delimiter = ',')]
     clusters: Vec<String>,
-    /// What is highest comes first
+    /// Sort by this, highest first
     #[arg(long, value_enum, default_value_t)]
     sort: Sort,
     /// Form of the output
