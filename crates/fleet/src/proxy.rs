@@ -23,21 +23,56 @@ use crate::options::{client, secret_text};
 /// Largest request body that is passed on.
 const LARGEST: usize = 16 * 1024 * 1024;
 
+/// More ways than this are not remembered.
+const REMEMBERED: usize = 1024;
+
 /// Says which members are instances of the same hub: the name of the instance for a Cluster object.
 pub type Neighbours = Arc<dyn Fn(&Cluster) -> Option<String> + Send + Sync>;
 
 /// Serves `clusters/{name}/proxy` in every instance that serves Clusters; no way leads into a denied network.
 pub fn cluster_proxy(neighbours: Neighbours, denied: Denied) -> Arc<dyn Connect> {
-    Arc::new(ClusterProxy { neighbours, denied, ways: Ways::default() })
+    Arc::new(ClusterProxy { neighbours, denied, ways: Arc::default() })
 }
 
-type Ways = Arc<Mutex<HashMap<String, kube::Client>>>;
+/// Ways to members, by instance and member, with what each was made of.
+#[derive(Default)]
+struct Ways(Mutex<HashMap<(String, String), (String, kube::Client)>>);
+
+impl Ways {
+    /// The way to a member, unless it was made of something else.
+    fn find(&self, member: &(String, String), origin: &str) -> Option<kube::Client> {
+        let known = self.0.lock();
+        known.get(member).filter(|(made_of, _)| made_of == origin).map(|(_, client)| client.clone())
+    }
+
+    fn keep(&self, member: (String, String), origin: String, client: kube::Client) {
+        let mut known = self.0.lock();
+        if known.len() >= REMEMBERED && !known.contains_key(&member) {
+            known.clear();
+        }
+        known.insert(member, (origin, client));
+    }
+}
+
+/// All that the way to a member is made of.
+fn origin(cluster: &Value, credentials: &Value) -> String {
+    let (spec, data) = (&cluster["spec"], &credentials["data"]);
+    format!(
+        "{} {} {} {} {} {}",
+        spec["apiEndpoint"],
+        spec["insecureSkipTLSVerification"],
+        spec["proxyURL"],
+        spec["proxyHeader"],
+        data["caBundle"],
+        data["token"]
+    )
+}
 
 struct ClusterProxy {
     neighbours: Neighbours,
     denied: Denied,
     /// Connections are kept and shared by all callers; who calls is said in each request.
-    ways: Ways,
+    ways: Arc<Ways>,
 }
 
 #[async_trait::async_trait]
@@ -124,7 +159,7 @@ async fn impersonator(hub: &Arc<Hub>, instance: &Arc<Instance>, cluster: &Cluste
 
 /// The way to a member with the token that may only impersonate; one of its own if there are none to share.
 async fn way(
-    ways: Option<&Mutex<HashMap<String, kube::Client>>>,
+    ways: Option<&Ways>,
     denied: &Denied,
     hub: &Arc<Hub>,
     instance: &Arc<Instance>,
@@ -132,34 +167,21 @@ async fn way(
     tree: &Value,
 ) -> Result<kube::Client, Status> {
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
-    let (secret, token) = impersonator(hub, instance, cluster).await?;
-    let mut credentials = secret.clone();
+    let (mut credentials, _) = impersonator(hub, instance, cluster).await?;
     if credentials["data"]["caBundle"].is_null()
         && let Some(main) = &cluster.spec.secret_ref
     {
         let main = stored(hub, instance, Key::new("", "secrets", &main.namespace, &main.name)).await?;
         credentials["data"]["caBundle"] = main.map(|main| main["data"]["caBundle"].clone()).unwrap_or_default();
     }
-    let key = format!(
-        "{} {} {} {} {} {} {}",
-        instance.name,
-        name,
-        cluster.spec.api_endpoint,
-        cluster.spec.proxy_url,
-        tree["spec"]["proxyHeader"],
-        credentials["data"]["caBundle"],
-        token
-    );
-    if let Some(client) = ways.and_then(|ways| ways.lock().get(&key).cloned()) {
+    let (member, origin) = ((instance.name.to_string(), name.to_owned()), origin(tree, &credentials));
+    if let Some(client) = ways.and_then(|ways| ways.find(&member, &origin)) {
         return Ok(client);
     }
     let client = client(tree, &credentials, denied)?;
-    let Some(ways) = ways else { return Ok(client) };
-    let mut known = ways.lock();
-    // A new token or address makes the old way useless.
-    let prefix = format!("{} {} ", instance.name, name);
-    known.retain(|other, _| !other.starts_with(&prefix));
-    known.insert(key, client.clone());
+    if let Some(ways) = ways {
+        ways.keep(member, origin, client.clone());
+    }
     Ok(client)
 }
 
@@ -293,6 +315,8 @@ fn pass_back(answer: Response<kube::client::Body>, upgrade: bool) -> Response<Bo
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use atoll_runtime::guarded_client;
+
     use super::*;
 
     #[test]
@@ -330,6 +354,41 @@ mod tests {
     fn names_that_break_headers_are_refused() {
         let identity = Identity { user: "a\r\nImpersonate-Group: system:masters".into(), ..Identity::default() };
         assert!(impersonate(&mut HeaderMap::new(), &identity).is_err());
+    }
+
+    #[test]
+    fn a_way_is_another_one_as_soon_as_anything_it_is_made_of_changes() {
+        let spec = serde_json::json!({"apiEndpoint": "a", "proxyURL": "b", "proxyHeader": {"c": "d"}, "insecureSkipTLSVerification": true});
+        let data = serde_json::json!({"token": "e", "caBundle": "f"});
+        let origin =
+            |spec: &Value, data: &Value| origin(&serde_json::json!({"spec": spec}), &serde_json::json!({"data": data}));
+        let first = origin(&spec, &data);
+        for key in spec.as_object().unwrap().keys() {
+            let mut changed = spec.clone();
+            changed[key] = Value::Null;
+            assert_ne!(origin(&changed, &data), first, "{key}");
+        }
+        for key in data.as_object().unwrap().keys() {
+            let mut changed = data.clone();
+            changed[key] = "other".into();
+            assert_ne!(origin(&spec, &changed), first, "{key}");
+        }
+    }
+
+    #[tokio::test]
+    async fn ways_are_replaced_and_never_more_than_are_remembered() {
+        let (ways, denied) = (Ways::default(), Denied::default());
+        let made = guarded_client(kube::Config::new("http://127.0.0.1:1".parse().unwrap()), &denied, HeaderMap::new());
+        let (made, member) = (made.unwrap(), |number: usize| ("fleet".to_owned(), format!("m{number}")));
+        for number in 0..REMEMBERED {
+            ways.keep(member(number), "old".to_owned(), made.clone());
+        }
+        ways.keep(member(0), "new".to_owned(), made.clone());
+        let held = |number: usize, origin: &str| ways.find(&member(number), origin).is_some();
+        assert!(held(0, "new") && !held(0, "old") && held(1, "old"));
+        ways.keep(member(REMEMBERED), "new".to_owned(), made);
+        assert!(held(REMEMBERED, "new"));
+        assert!(ways.0.lock().len() <= REMEMBERED);
     }
 
     #[test]

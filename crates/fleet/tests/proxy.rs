@@ -9,15 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use atoll_apiserver::{ApiService, Identity};
-use atoll_runtime::{BodyStream, Endpoint};
+use atoll_pki::{Ca, San, ServerCerts, Validity};
+use atoll_runtime::{BodyStream, Endpoint, Patch};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use http::{Request, Response};
 use parking_lot::Mutex;
 use serde_json::json;
 use support::{World, clusters, core};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 /// One request as the member saw it: on which connection, where to, and its headers.
 type Seen = (usize, String, Vec<(String, String)>);
@@ -31,20 +33,27 @@ struct Member {
 
 impl Member {
     /// Starts one; its address.
-    async fn start() -> (Self, String) {
+    async fn start(tls: Option<TlsAcceptor>) -> (Self, String) {
         let (member, listener) = (Self::default(), TcpListener::bind("127.0.0.1:0").await.unwrap());
-        let address = format!("http://{}", listener.local_addr().unwrap());
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let address = format!("{scheme}://{}", listener.local_addr().unwrap());
         let own = member.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let number = own.connections.fetch_add(1, Ordering::Relaxed);
-                tokio::spawn(own.clone().serve(number, stream));
+                let (own, tls) = (own.clone(), tls.clone());
+                tokio::spawn(async move {
+                    let Some(tls) = tls else { return own.serve(number, stream).await };
+                    if let Ok(stream) = tls.accept(stream).await {
+                        own.serve(number, stream).await;
+                    }
+                });
             }
         });
         (member, address)
     }
 
-    async fn serve(self, number: usize, mut stream: TcpStream) {
+    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self, number: usize, mut stream: S) {
         let mut waiting = Vec::new();
         loop {
             while let Some(end) = waiting.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -78,7 +87,10 @@ impl Member {
 }
 
 async fn world() -> (World, Member) {
-    let (member, address) = Member::start().await;
+    world_of(Member::start(None).await).await
+}
+
+async fn world_of((member, address): (Member, String)) -> (World, Member) {
     let world = World::new(0).await;
     let home = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-cluster"}});
     world.instance.ensure(&core("namespaces"), None, &home).await.unwrap();
@@ -182,4 +194,20 @@ async fn s4_a_redirect_is_not_followed_and_does_not_lead_elsewhere() {
     assert!(!answer.headers().contains_key("location"));
     assert!(!ask(&world, "jane", "/plain", &[]).await.headers().contains_key("set-cookie"));
     assert_eq!(member.seen.lock().len(), 2, "each was asked once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s5_certificates_are_checked_again_as_soon_as_the_cluster_asks_for_it() {
+    let (ca, certs) = (Ca::generate("unknown", jiff::Timestamp::now()).unwrap(), Arc::new(ServerCerts::default()));
+    let validity = Validity::days(jiff::Timestamp::now(), 1);
+    certs.set(None, &ca.issue_server(&[San::new("127.0.0.1")], validity).unwrap()).unwrap();
+    let tls = TlsAcceptor::from(Arc::new(atoll_pki::server_config(certs, &[b"http/1.1"]).unwrap()));
+    let (world, member) = world_of(Member::start(Some(tls)).await).await;
+    for (number, (skip, code)) in [(true, 200), (false, 503), (true, 200)].into_iter().enumerate() {
+        let spec = json!({"spec": {"insecureSkipTLSVerification": skip}});
+        world.instance.patch(&clusters(), None, "out", "", Patch::Merge, &spec).await.unwrap();
+        let path = format!("/{number}");
+        assert_eq!(ask(&world, "jane", &path, &[]).await.status(), code, "{skip}");
+        assert_eq!(member.seen.lock().iter().any(|seen| seen.1 == path), code == 200);
+    }
 }

@@ -23,7 +23,7 @@ const MARKS: [&str; 8] = [
     "-applied-configuration",
     // An object embedded as text.
     "\\\"kind\\\"",
-    // Characters by number and slashes behind a backslash: anything may be spelled with them.
+    // Characters by number and slashes behind a backslash: anything may be spelled with them, the character zero too.
     "\\u",
     "\\/",
     // Written for people, with white space anywhere.
@@ -42,12 +42,30 @@ pub fn may_change(text: &str, kind: &str) -> bool {
         || (text.contains("env\"") && has_variable())
 }
 
-/// Removes secret values from an object and from all objects embedded in it.
+/// Removes secret values from an object and from all objects embedded in it, and what PostgreSQL cannot keep.
 pub fn redact(tree: &mut Value) {
+    // First: what is a Secret without it is one.
+    drop_zero(tree);
     if let Some(meta) = tree.get_mut("metadata").and_then(Value::as_object_mut) {
         meta.remove("managedFields");
     }
     walk(tree);
+}
+
+/// Takes the character zero out of all texts: no sane object has it, and no text of PostgreSQL may.
+fn drop_zero(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if map.keys().any(|key| key.contains('\0')) {
+                let old = std::mem::take(map);
+                map.extend(old.into_iter().map(|(key, value)| (key.replace('\0', ""), value)));
+            }
+            map.values_mut().for_each(drop_zero);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_zero),
+        Value::String(text) if text.contains('\0') => text.retain(|letter| letter != '\0'),
+        _ => {}
+    }
 }
 
 fn walk(value: &mut Value) {
@@ -145,6 +163,7 @@ mod tests {
             json!({"kind": "Pod", "spec": {"containers": [{"env": [{"name": "DB_PASSWORD", "value": "canary"}]}]}}),
             json!({"kind": "PediaCluster", "spec": {"kubeconfig": "canary", "tokenData": "canary"}}),
             json!({"kind": "Deployment", "metadata": {"managedFields": ["canary"]}}),
+            json!({"kind": "Sec\u{0}ret", "da\u{0}ta": {"a": "canary"}}),
         ];
         for form in forms {
             assert!(!leaks(form.clone()), "{form}");

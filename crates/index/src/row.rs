@@ -79,7 +79,7 @@ impl Row {
 
     /// From the JSON of an object that has nothing to hide; `None` when that takes a tree.
     fn plain(text: &str, kind: &str, api_version: &str) -> Option<Self> {
-        // What no tree can be made of, such as numbers out of range, is no object.
+        // What no tree can be made of, such as numbers out of range, is no object; some of the rest needs one.
         serde_json::from_str::<Sound>(text).ok()?;
         let mut parts: Parts<'_> = serde_json::from_str(text).ok()?;
         let usual = [kind, api_version].map(serde_json::value::to_raw_value);
@@ -225,6 +225,7 @@ mod tests {
             "a\"b",
             "ä/ö",
             "\u{1}",
+            "\u{0}name",
             "kubectl.kubernetes.io/last-applied-configuration",
             "{\"kind\":\"Secret\",\"data\":{\"a\":\"b\"}}",
             "",
@@ -301,6 +302,21 @@ mod tests {
                 assert_eq!(row.map(|row| row.tree().is_object()), sound.then_some(true), "{value}");
             }
         }
+    }
+
+    #[test]
+    fn what_no_database_takes_is_not_in_a_row() {
+        let text = r#"{"metadata":{"name":"x\u0000","labels":{"a\u0000pp":"w\u0000"},"ownerReferences":[{"uid":"u\u0000"}]},
+            "type":"t\u0000","data":{"k\u0000":"v\u0000","spelled":"\\u0000","text":"{\"kind\":\"\\u0000\"}"}}"#;
+        let row = Row::read(text, "Gear", "v1").unwrap();
+        let terms = [("f:type", "t"), ("l:app", "w")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!((row.name.as_str(), &row.owners, &row.terms), ("x", &vec!["u".to_owned()], &terms.to_vec()));
+        // What only looks like it stays.
+        let data = json!({"k": "v", "spelled": "\\u0000", "text": "{\"kind\":\"\\u0000\"}"});
+        assert_eq!(row.tree()["data"], data);
+        let row = Row::read(r#"{"metadata":{"name":"x"},"spec":{"a":1e-20000,"b":0.5,"c":7}}"#, "Gear", "v1").unwrap();
+        assert_eq!(row.tree()["spec"], json!({"a": 0.0, "b": 0.5, "c": 7}));
+        assert!(!row.body.contains("20000"), "{}", row.body);
     }
 
     #[test]

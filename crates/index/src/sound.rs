@@ -1,11 +1,11 @@
-//! JSON that a tree can be made of, found out without making one.
+//! JSON that may be kept as it is written, found out without making a tree of it.
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// Anything. Unlike what is merely skipped, all of it was read: numbers are in range, texts are whole and nothing is nested
-/// too deep.
+/// Anything without fractions. Unlike what is merely skipped, all of it was read: numbers are in range, texts are whole and
+/// nothing is nested too deep.
 pub struct Sound;
 
 impl<'de> Deserialize<'de> for Sound {
@@ -18,7 +18,7 @@ impl<'de> Visitor<'de> for Sound {
     type Value = Self;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("JSON")
+        out.write_str("JSON without fractions")
     }
 
     fn visit_unit<E>(self) -> Result<Self, E> {
@@ -37,8 +37,9 @@ impl<'de> Visitor<'de> for Sound {
         Ok(self)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
-        Ok(self)
+    /// May be written in ways that databases do not take, such as 1e-20000; in a tree it is not any more.
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Self, E> {
+        Err(E::custom("a fraction"))
     }
 
     fn visit_str<E>(self, _: &str) -> Result<Self, E> {

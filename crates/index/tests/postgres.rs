@@ -10,6 +10,7 @@ use atoll_apiserver::auth::Keys;
 use atoll_apiserver::{ApiService, Hub, Identity, Options};
 use atoll_index::{Choice, Everything, Index, Query, Resources, Source};
 use atoll_meta::Gvr;
+use atoll_meta::selector::{FieldSelector, LabelSelector};
 use atoll_runtime::Endpoint;
 use atoll_store::MemoryEngine;
 use serde_json::{Value, json};
@@ -34,6 +35,46 @@ async fn names(index: &Index) -> Vec<String> {
         page.items.into_iter().map(|item| format!("{} {}", item.name, item.revision)).collect();
     names.sort();
     names
+}
+
+/// Text that no index of the database can make small enough.
+fn noise(words: u64) -> String {
+    use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    (0..words).map(|number| format!("{:016x}", hasher.hash_one(number))).collect()
+}
+
+#[tokio::test]
+async fn no_object_stops_the_index_for_the_others() {
+    let Some(server) = Postgres::start() else { return };
+    let index = Index::open(&Choice::Postgres(server.url())).await.unwrap();
+    let object = |name: &str, app: &str, data: Value| {
+        json!({"kind": "ConfigMap", "apiVersion": "v1", "data": data, "type": "t\u{0}",
+            "metadata": {"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": app}}})
+    };
+    let put = async |objects: Vec<Value>| {
+        let written = index.put("m", "", "v1", "configmaps", true, objects);
+        tokio::time::timeout(PATIENCE, written).await.expect("the writer goes on").unwrap();
+    };
+    put(vec![
+        object("first", "web", json!({})),
+        // These six characters, and the one that they name.
+        object("spelled", "web", json!({"a": "\\u0000"})),
+        object("zero", "w\u{0}eb", json!({"a\u{0}": "b\u{0}c"})),
+        object("endless", &noise(1000), json!({})),
+        object("last", "web", json!({})),
+    ])
+    .await;
+    assert_eq!(names(&index).await, ["first 1", "last 1", "spelled 1", "zero 1"]);
+    let labels = LabelSelector::parse("app=web").unwrap();
+    let fields = FieldSelector::parse("type=t").unwrap();
+    let query = Query { labels, fields, ..Query::of("m", "", "configmaps") };
+    let found = index.query(&query, &Everything).await.unwrap().items;
+    let mut data: Vec<String> = found.iter().map(|item| item.tree()["data"].to_string()).collect();
+    data.sort();
+    assert_eq!(data, [r#"{"a":"\\u0000"}"#, r#"{"a":"bc"}"#, "{}", "{}"]);
+    put(vec![object("later", "web", json!({}))]).await;
+    assert_eq!(names(&index).await.len(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]

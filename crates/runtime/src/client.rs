@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Uri;
 use hyper::rt::{Read, Write};
 use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy::connect::{Connection, HttpConnector};
+use hyper_util::client::legacy::connect::Connection;
 use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
@@ -17,26 +17,14 @@ const IDLE: Duration = Duration::from_secs(12);
 /// How much of an answer is taken in at once; `hyper` would keep four hundred kilobytes for each busy watch.
 const BUFFER: usize = 64 * 1024;
 
-/// A client as `kube` makes it, except that connections close when nobody uses them. `kube`'s keep all they ever
-/// opened, and each costs some fifty kilobytes here and as much at the server.
-pub(crate) fn client(config: kube::Config) -> kube::Result<kube::Client> {
-    // Proxies, and certificates that a program hands out and renews, are left to `kube`.
-    if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
-        return kube::Client::try_from(config);
-    }
-    prepare();
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    over(config, tcp)
-}
-
 /// Says which cryptography is used.
 pub(crate) fn prepare() {
     // An error means that somebody was first.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 }
 
-/// The same over connections that `tcp` makes.
+/// A client as `kube` makes it, over connections that `tcp` makes, except that they close when nobody uses them. `kube`'s
+/// keep all they ever opened, and each costs some fifty kilobytes here and as much at the server.
 pub(crate) fn over<C>(config: kube::Config, tcp: C) -> kube::Result<kube::Client>
 where
     C: Service<Uri> + Clone + Send + Sync + 'static,
@@ -66,6 +54,7 @@ where
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use hyper_util::client::legacy::connect::HttpConnector;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
     use tokio::sync::{Barrier, mpsc};
@@ -95,7 +84,8 @@ mod tests {
                 tokio::spawn(answer(listener.accept().await.unwrap().0, all.clone(), closed.clone()));
             }
         });
-        let client = client(kube::Config::new(server.parse().unwrap())).unwrap();
+        prepare();
+        let client = over(kube::Config::new(server.parse().unwrap()), HttpConnector::new()).unwrap();
         let ask = || client.request_text(http::Request::get("/version").body(Vec::new()).unwrap());
         futures::future::try_join_all((0..MANY).map(|_| ask())).await.unwrap();
         assert!(ends.try_recv().is_err(), "they stay for a while");

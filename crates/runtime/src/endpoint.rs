@@ -10,8 +10,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::transport::{BodyStream, RemoteTransport, ServiceTransport, Transport};
+use crate::transport::{BodyStream, ServiceTransport, Transport};
 use crate::watch::WatchStream;
+
+/// The longest answer that is gathered: a page of 500 objects that are all as large as etcd takes them, 1.5 MiB, and some
+/// more for what JSON adds.
+const LONGEST: usize = 1024 * 1024 * 1024;
 
 /// The languages of patches.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
@@ -54,13 +58,6 @@ impl Endpoint {
     /// Over any transport; `name` appears in logs and messages, `agent` becomes the field manager.
     pub fn new(name: &str, transport: Arc<dyn Transport>, agent: &str) -> Self {
         Self { name: name.into(), transport, agent: agent.into(), patient: false, company: 0 }
-    }
-
-    /// Over HTTPS. A request is sent once: whoever asked decides what a refusal means, and when to try again.
-    pub fn remote(name: &str, mut config: kube::Config, agent: &str) -> Result<Self, Status> {
-        config.default_retry = false;
-        let client = crate::client::client(config).map_err(|error| Status::unavailable(error.to_string()))?;
-        Ok(Self::new(name, Arc::new(RemoteTransport::new(client)), agent))
     }
 
     /// To an instance inside the process. `prepare` puts the caller's identity into each request.
@@ -282,15 +279,18 @@ impl Endpoint {
         loop {
             let path = page_path(gvr, namespace, [query, &token]);
             let mut page = self.json(Method::GET, &path, None).await?;
+            if !page.is_object() {
+                return Err(no_list(&self.name));
+            }
             page["metadata"]["resourceVersion"].as_str().unwrap_or_default().clone_into(&mut list.revision);
             let kind = page["kind"].as_str().unwrap_or_default().trim_end_matches("List").to_owned();
             let api_version = page["apiVersion"].clone();
             if let Value::Array(items) = page["items"].take() {
                 list.items.extend(items.into_iter().map(|mut item| {
                     // Items of built-in lists leave out what the list says once.
-                    if item.get("kind").is_none() {
-                        item["kind"] = kind.clone().into();
-                        item["apiVersion"] = api_version.clone();
+                    if let Some(map) = item.as_object_mut().filter(|map| !map.contains_key("kind")) {
+                        map.insert("kind".into(), kind.clone().into());
+                        map.insert("apiVersion".into(), api_version.clone());
                     }
                     item
                 }));
@@ -327,6 +327,9 @@ impl Endpoint {
     /// Gives the revision and the token of the next page, which is empty on the last one.
     pub async fn page(&self, path: &str, mut each: impl FnMut(&str, &str, &str)) -> Result<(String, String), Status> {
         let bytes = self.send(Method::GET, path, "application/json", Bytes::new()).await?;
+        if !is_object(&bytes) {
+            return Err(no_list(&self.name));
+        }
         let page: Page<'_> = serde_json::from_slice(&bytes).map_err(no_json)?;
         let kind = page.kind.trim_end_matches("List");
         for item in &page.items {
@@ -400,16 +403,25 @@ fn is_absence(status: &Status) -> bool {
     status.code == 404 && status.reason == Reason::NotFound
 }
 
-/// Reads a body to its end.
-pub async fn collect(mut body: BodyStream) -> Result<Bytes, Status> {
+/// Reads a body to its end, if that comes before it has become too long for any answer.
+pub async fn collect(body: BodyStream) -> Result<Bytes, Status> {
+    gather(body, LONGEST).await
+}
+
+async fn gather(mut body: BodyStream, longest: usize) -> Result<Bytes, Status> {
     let failed = |error: std::io::Error| Status::unavailable(error.to_string());
     // Most come in one piece, which is taken as it is.
     let first = body.next().await.transpose().map_err(failed)?.unwrap_or_default();
     let Some(second) = body.next().await else { return Ok(first) };
     let mut all = BytesMut::from(first);
-    all.extend_from_slice(&second.map_err(failed)?);
-    while let Some(piece) = body.next().await {
-        all.extend_from_slice(&piece.map_err(failed)?);
+    let mut next = Some(second);
+    while let Some(piece) = next {
+        let piece = piece.map_err(failed)?;
+        if all.len() + piece.len() > longest {
+            return Err(Status::unavailable(format!("the answer is longer than {longest} bytes")));
+        }
+        all.extend_from_slice(&piece);
+        next = body.next().await;
     }
     Ok(all.freeze())
 }
@@ -431,6 +443,15 @@ pub(crate) fn encode(value: &Value) -> Bytes {
 
 fn parse(bytes: &[u8]) -> Result<Value, Status> {
     serde_json::from_slice(bytes).map_err(no_json)
+}
+
+/// Whether JSON is that of an object. What is read into a type would be read from an array, too.
+pub(crate) fn is_object(text: &[u8]) -> bool {
+    text.trim_ascii_start().starts_with(b"{")
+}
+
+fn no_list(name: &str) -> Status {
+    Status::unavailable(format!("{name} answered with something else than a list"))
 }
 
 pub(crate) fn no_json(error: serde_json::Error) -> Status {
@@ -502,5 +523,38 @@ mod tests {
             let deleted = way.delete(&pods, Some("n"), "a", &Value::Null).await.is_ok();
             assert_eq!(deleted, code == 200 || seen.is_some(), "{code} {body}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_list_is_never_read_from_something_else() {
+        let pods = Gvr::new("", "v1", "pods");
+        for (body, names) in [
+            (r#"{"kind":"PodList","apiVersion":"v1","items":[{"a":1}]}"#, Some(1)),
+            (r#"{"kind":"PodList","apiVersion":"v1","items":null}"#, Some(0)),
+            (r#"{"kind":"PodList","apiVersion":"v1","items":[7,"x",[]]}"#, Some(3)),
+            ("[]", None),
+            (r#"["PodList","v1",{},[]]"#, None),
+            ("7", None),
+            ("null", None),
+            ("\"x\"", None),
+        ] {
+            let way = Endpoint::new("m", Arc::new(Fixed(200, body)), "test");
+            assert_eq!(way.list(&pods, None, "").await.ok().map(|list| list.items.len()), names, "{body}");
+            let mut seen = 0;
+            let page = way.page("/api/v1/pods", |_, _, _| seen += 1).await;
+            assert_eq!(page.ok().map(|_| seen), names, "{body}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_end_is_given_up() {
+        let body = |pieces: usize| -> BodyStream {
+            Box::pin(futures::stream::iter((0..pieces).map(|_| Ok(Bytes::from_static(b"abc")))))
+        };
+        for (pieces, length) in [(0, Some(0)), (1, Some(3)), (2, Some(6)), (3, Some(9)), (4, None)] {
+            assert_eq!(gather(body(pieces), 10).await.ok().map(|all| all.len()), length, "{pieces}");
+        }
+        let endless: BodyStream = Box::pin(futures::stream::repeat_with(|| Ok(Bytes::from_static(b"abc"))));
+        assert!(gather(endless, 10).await.unwrap_err().message.contains("longer than 10 bytes"));
     }
 }

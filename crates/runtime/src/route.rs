@@ -8,16 +8,21 @@ use std::task::{Context, Poll};
 
 use atoll_meta::Status;
 use futures::future::BoxFuture;
+use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderMap, Uri};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use kube::client::ConfigExt as _;
 use tokio::net::TcpStream;
 use tower::Service;
 
 use crate::{Endpoint, RemoteTransport};
+
+/// What one reaches without the proxy of the environment, as `kubectl` does.
+const NEAR: &str = "localhost,127.0.0.0/8,::1";
 
 /// Networks to which no connection is made for others. What is usual are the addresses under which machines of clouds
 /// learn their own credentials: link-local ones, and those few that some clouds have chosen elsewhere.
@@ -30,6 +35,11 @@ impl Denied {
     /// The usual ones.
     pub const USUAL: &str = "169.254.0.0/16,100.100.100.200,168.63.129.16,fe80::/10,fd00:ec2::254,fd20:ce::254,\
                              fd00:c1::a9fe:a9fe";
+
+    /// None, for ways of one's own.
+    pub fn nothing() -> Self {
+        Self { networks: Arc::new([]) }
+    }
 
     /// Whether an address lies in one of them.
     pub fn covers(&self, address: IpAddr) -> bool {
@@ -69,7 +79,7 @@ impl FromStr for Denied {
     /// Networks and addresses with commas between them, or `none`.
     fn from_str(text: &str) -> Result<Self, String> {
         if text.trim() == "none" {
-            return Ok(Self { networks: Arc::new([]) });
+            return Ok(Self::nothing());
         }
         let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
         if parts.is_empty() {
@@ -132,25 +142,85 @@ impl FromStr for Network {
 }
 
 /// A client whose connections, also those to its proxy, lead to no denied network. `proxy_headers` are for the proxy.
-pub fn guarded_client(config: kube::Config, denied: &Denied, proxy_headers: HeaderMap) -> Result<kube::Client, Status> {
-    for uri in [Some(&config.cluster_url), config.proxy_url.as_ref()].into_iter().flatten() {
+pub fn guarded_client(
+    mut config: kube::Config,
+    denied: &Denied,
+    mut proxy_headers: HeaderMap,
+) -> Result<kube::Client, Status> {
+    spare(&mut config, "");
+    let proxy = proxy(&config)?;
+    for uri in [Some(&config.cluster_url), proxy.as_ref().map(Intercept::uri)].into_iter().flatten() {
         denied.check(uri).map_err(Status::unavailable)?;
     }
     let mut tcp = HttpConnector::new_with_resolver(Resolver(denied.clone()));
     tcp.enforce_http(false);
     let guard = Guard { denied: denied.clone(), tcp };
     crate::client::prepare();
-    let made = match config.proxy_url.clone() {
+    let made = match proxy {
         None => crate::client::over(config, guard),
-        Some(proxy) if proxy.scheme_str() == Some("socks5") => crate::client::over(config, SocksV5::new(proxy, guard)),
-        Some(proxy) => config
-            .rustls_https_connector_with_connector(guard)
-            .and_then(|secured| crate::client::over(config, Tunnel::new(proxy, secured).with_headers(proxy_headers))),
+        Some(proxy) if proxy.uri().scheme_str() == Some("socks5") => {
+            let way = SocksV5::new(proxy.uri().clone(), guard);
+            let way = match proxy.raw_auth() {
+                Some((user, password)) => way.with_auth(user.to_owned(), password.to_owned()),
+                None => way,
+            };
+            crate::client::over(config, way)
+        }
+        Some(proxy) => {
+            if let Some(credentials) = proxy.basic_auth() {
+                proxy_headers.entry(PROXY_AUTHORIZATION).or_insert_with(|| credentials.clone());
+            }
+            let tunnel = |secured| Tunnel::new(proxy.uri().clone(), secured).with_headers(proxy_headers);
+            let secured = config.rustls_https_connector_with_connector(guard);
+            secured.and_then(|secured| crate::client::over(config, tunnel(secured)))
+        }
     };
     made.map_err(|error| Status::unavailable(error.to_string()))
 }
 
+/// The proxy on the way, with what it wants to know of who comes.
+fn proxy(config: &kube::Config) -> Result<Option<Intercept>, Status> {
+    let Some(url) = &config.proxy_url else { return Ok(None) };
+    let found = Matcher::builder().all(url.to_string()).build().intercept(&config.cluster_url);
+    let known = found.filter(|proxy| matches!(proxy.uri().scheme_str(), Some("http" | "https" | "socks5")));
+    // The URL may hold a password.
+    let wrong = || Status::unavailable(format!("the proxy {:?} cannot be used", url.host().unwrap_or_default()));
+    known.map(Some).ok_or_else(wrong)
+}
+
+/// Takes the proxy of the environment away from servers that are excepted. `kube` knows that proxy, but no exceptions.
+fn spare(config: &mut kube::Config, also: &str) {
+    let variable =
+        |names: [&str; 2]| names.iter().find_map(|name| std::env::var(name).ok().filter(|text| !text.is_empty()));
+    let general = variable(["HTTPS_PROXY", "https_proxy"]).and_then(|text| text.parse::<Uri>().ok());
+    let exceptions = variable(["NO_PROXY", "no_proxy"]).unwrap_or_default();
+    if general.is_some()
+        && config.proxy_url == general
+        && is_spared(&config.cluster_url, &[&exceptions, also].join(","))
+    {
+        config.proxy_url = None;
+    }
+}
+
+/// Whether a server is on a list as in `NO_PROXY`.
+fn is_spared(server: &Uri, exceptions: &str) -> bool {
+    let matcher = Matcher::builder().all("http://proxy").no(exceptions).build();
+    exceptions.split(',').any(|one| one.trim() == "*") || matcher.intercept(server).is_none()
+}
+
 impl Endpoint {
+    /// Over HTTPS. A request is sent once: whoever asked decides what a refusal means, and when to try again.
+    pub fn remote(name: &str, mut config: kube::Config, agent: &str) -> Result<Self, Status> {
+        spare(&mut config, NEAR);
+        // Certificates that a program hands out and renews are left to `kube`.
+        if config.auth_info.exec.is_none() {
+            return Self::guarded(name, config, &Denied::nothing(), agent);
+        }
+        config.default_retry = false;
+        let client = kube::Client::try_from(config).map_err(|error| Status::unavailable(error.to_string()))?;
+        Ok(Self::new(name, Arc::new(RemoteTransport::new(client)), agent))
+    }
+
     /// Over HTTPS, where others have described the way: nothing leads to a denied network.
     pub fn guarded(name: &str, config: kube::Config, denied: &Denied, agent: &str) -> Result<Self, Status> {
         let client = guarded_client(config, denied, HeaderMap::new())?;
@@ -333,5 +403,74 @@ mod tests {
         let (asked, inner) = served.await.unwrap();
         assert!(asked.starts_with("CONNECT member.invalid:6443 ") && asked.contains("x-tenant: blue"), "{asked}");
         assert!(inner.starts_with("GET /version"), "{inner}");
+    }
+
+    /// Speaks as a SOCKS proxy does until the way is open; the name that was asked for.
+    async fn socks(stream: &mut TcpStream) -> String {
+        let mut methods = [0; 3];
+        stream.read_exact(&mut methods).await.unwrap();
+        assert_eq!(methods, [5, 1, 0]);
+        stream.write_all(&[5, 0]).await.unwrap();
+        let mut head = [0; 5];
+        stream.read_exact(&mut head).await.unwrap();
+        let mut name = vec![0; usize::from(head[4]) + 2];
+        stream.read_exact(&mut name).await.unwrap();
+        stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+        String::from_utf8_lossy(&name[..name.len() - 2]).into_owned()
+    }
+
+    #[tokio::test]
+    async fn a_way_of_ones_own_leads_through_proxies_too() {
+        for (scheme, user) in [("http", ""), ("http", "jane:p%40ss@"), ("socks5", "")] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let mut config = kube::Config::new("http://member.invalid:6443".parse().unwrap());
+            let proxy = format!("{scheme}://{user}{}", listener.local_addr().unwrap());
+            config.proxy_url = Some(proxy.parse().unwrap());
+            let served = tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let asked = match scheme {
+                    "socks5" => socks(&mut stream).await,
+                    _ => {
+                        let asked = request(&mut stream).await;
+                        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                        asked
+                    }
+                };
+                let inner = request(&mut stream).await;
+                stream.write_all(ANSWER).await.unwrap();
+                (asked, inner)
+            });
+            let way = Endpoint::remote("member", config, "test").unwrap();
+            way.get_path("/version").await.unwrap();
+            let (asked, inner) = served.await.unwrap();
+            assert!(asked.contains("member.invalid"), "{proxy}: {asked}");
+            // jane:p@ss
+            assert_eq!(asked.contains("proxy-authorization: Basic amFuZTpwQHNz"), !user.is_empty(), "{proxy}: {asked}");
+            assert!(inner.starts_with("GET /version"), "{proxy}: {inner}");
+        }
+        let mut config = kube::Config::new("https://member.invalid".parse().unwrap());
+        config.proxy_url = Some("gopher://jane:canary@proxy".parse().unwrap());
+        let refused = Endpoint::remote("member", config, "test").map(drop).unwrap_err().message;
+        assert_eq!(refused, "the proxy \"proxy\" cannot be used");
+    }
+
+    #[test]
+    fn the_proxy_of_the_environment_is_not_for_what_is_near_or_excepted() {
+        for (server, exceptions, spared) in [
+            ("https://127.0.0.1:6443", NEAR, true),
+            ("https://localhost:6443", NEAR, true),
+            ("https://[::1]:6443", NEAR, true),
+            ("https://127.0.0.1:6443", "", false),
+            ("https://member.example.com", "", false),
+            ("https://member.example.com", "other.com, example.com", true),
+            ("https://member.example.com", ".example.com", true),
+            ("https://notexample.com", "example.com", false),
+            ("https://10.1.2.3:6443", "10.0.0.0/8", true),
+            ("https://11.1.2.3:6443", "10.0.0.0/8", false),
+            ("https://member.example.com", "*", true),
+            ("https://10.1.2.3", "*", true),
+        ] {
+            assert_eq!(is_spared(&server.parse().unwrap(), exceptions), spared, "{server} {exceptions}");
+        }
     }
 }

@@ -6,11 +6,15 @@ use atoll_meta::Status;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use crate::endpoint::no_json;
+use crate::endpoint::{is_object, no_json};
 use crate::transport::BodyStream;
+
+/// The longest line that is waited for: one event holds one object. etcd takes none of more than 1.5 MiB unless it is told
+/// to, and JSON is seldom twice as long as what etcd keeps.
+const LONGEST: usize = 32 * 1024 * 1024;
 
 /// One event of a watch.
 #[derive(Debug)]
@@ -81,6 +85,11 @@ impl WatchStream {
                 }
                 continue;
             }
+            if self.begun.len() + self.rest.len() > LONGEST {
+                // Nothing more is read. Whoever follows begins with a list, for this event would come again.
+                *self = Self::new(Box::pin(futures::stream::empty()));
+                return Some(Err(Status::expired(format!("an event of the watch is longer than {LONGEST} bytes"))));
+            }
             self.begun.extend_from_slice(&std::mem::take(&mut self.rest));
             match self.body.next().await? {
                 Ok(piece) => self.rest = piece,
@@ -98,9 +107,9 @@ fn line_length(mut bytes: &[u8]) -> Option<usize> {
 }
 
 fn event(line: &[u8]) -> Result<WatchEvent, Status> {
-    let mut tree: Value = serde_json::from_slice(line).map_err(no_json)?;
-    let object = tree["object"].take();
-    Ok(match tree["type"].as_str().unwrap_or_default() {
+    let mut tree: Map<String, Value> = serde_json::from_slice(line).map_err(no_json)?;
+    let object = tree.remove("object").unwrap_or_default();
+    Ok(match tree.get("type").and_then(Value::as_str).unwrap_or_default() {
         "ADDED" => WatchEvent::Added(object),
         "MODIFIED" => WatchEvent::Modified(object),
         "DELETED" => WatchEvent::Deleted(object),
@@ -132,12 +141,15 @@ fn seen<T>(line: &[u8], read: impl Fn(&str) -> Option<T>) -> Result<Seen<T>, Sta
     {
         return Ok(if gone { Seen::Gone(object) } else { Seen::Put(object) });
     }
+    if !is_object(line) {
+        return Err(Status::internal("an event of the watch is no JSON object"));
+    }
     let parts: Line<'_> = serde_json::from_slice(line).map_err(no_json)?;
     match parts.kind {
         "ADDED" | "MODIFIED" => Ok(read(parts.object.get()).map_or(Seen::Nothing, Seen::Put)),
         "DELETED" => Ok(read(parts.object.get()).map_or(Seen::Nothing, Seen::Gone)),
         _ => match event(line)? {
-            WatchEvent::Bookmark(revision, _) => Ok(Seen::Bookmark(revision)),
+            WatchEvent::Bookmark(revision, _) if !revision.is_empty() => Ok(Seen::Bookmark(revision)),
             WatchEvent::Error(status) => Err(status),
             _ => Ok(Seen::Nothing),
         },
@@ -205,5 +217,47 @@ mod tests {
         {
             assert!(seen(broken.as_bytes(), name).is_err(), "{broken}");
         }
+    }
+
+    #[tokio::test]
+    async fn hostile_lines_are_errors_of_the_watch_or_nothing() {
+        for line in [
+            r#"["X",{}]"#,
+            r#"["BOOKMARK",{"metadata":{"resourceVersion":"7"}}]"#,
+            r#"["ADDED",{"metadata":{"name":"a"}}]"#,
+            "[]",
+            "null",
+            "7",
+            "\"x\"",
+            "true",
+            "nonsense",
+            r#"{"type":7,"object":{}}"#,
+            r#"{"type":"ADDED"}"#,
+            r#"{"type":"ERROR","object":[]}"#,
+            r#"{"type":"ERROR","object":"x"}"#,
+            r#"{"type":"ERROR","object":{"code":-1}}"#,
+            r#"{"type":"X","object":{"code":99999999999}}"#,
+        ] {
+            let line: &'static str = format!("{line}\n").leak();
+            let seen = stream(&[line]).seen(name).await.unwrap();
+            assert!(seen.is_err(), "{line}: {seen:?}");
+            // Those who want trees are not told of objects that are none.
+            let next = stream(&[line]).next().await.unwrap();
+            assert!(
+                matches!(next, Err(_) | Ok(WatchEvent::Error(_) | WatchEvent::Added(Value::Null))),
+                "{line}: {next:?}"
+            );
+        }
+        for line in ["{\"type\":\"BOOKMARK\",\"object\":7}\n", "{\"type\":\"ADDED\",\"object\":[]}\n"] {
+            assert_eq!(stream(&[line]).seen(name).await.unwrap().unwrap(), Seen::Nothing, "{line}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_without_end_ends_the_watch() {
+        let piece = Bytes::from(vec![b'x'; 1 << 20]);
+        let mut endless = WatchStream::new(Box::pin(futures::stream::repeat_with(move || Ok(piece.clone()))));
+        assert_eq!(endless.seen(name).await.unwrap().unwrap_err().code, 410);
+        assert!(endless.seen(name).await.is_none());
     }
 }

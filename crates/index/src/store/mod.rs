@@ -45,6 +45,15 @@ pub struct Label {
     pub namespaced: bool,
 }
 
+/// What came of a write.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Outcome {
+    /// All of it is there.
+    Written,
+    /// None of it: the database does not take something in it, and would not the next time. Why, without any value.
+    Refused(String),
+}
+
 /// A database.
 #[async_trait::async_trait]
 pub trait Store: Send + Sync {
@@ -57,7 +66,7 @@ pub trait Store: Send + Sync {
     /// Removes a shelf with everything on it.
     async fn drop_shelf(&self, id: i64) -> Result<(), Status>;
     /// Writes changes, all or none; later ones win.
-    async fn write(&self, writes: Arc<Vec<Write>>) -> Result<(), Status>;
+    async fn write(&self, writes: Arc<Vec<Write>>) -> Result<Outcome, Status>;
     /// Reads.
     async fn select(&self, statement: Statement) -> Result<Vec<Vec<Cell>>, Status>;
 }

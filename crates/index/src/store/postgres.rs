@@ -9,7 +9,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Transaction};
 
 use super::secure::Way;
-use super::{Label, Store, Write, coalesce, failed};
+use super::{Label, Outcome, Store, Write, coalesce, failed};
 use crate::row::Row;
 use crate::shelf::{Shelf, ShelfKey};
 use crate::statement::{Cell, Dialect, Param, Statement};
@@ -49,6 +49,13 @@ fn cannot(what: &'static str) -> impl Fn(tokio_postgres::Error) -> Status {
         let cause = error.as_db_error().map(ToString::to_string);
         failed(what, &cause.unwrap_or_else(|| error.to_string()))
     }
+}
+
+/// Why the database will never take what it was given. Its message may repeat values, its code does not.
+fn refusal(error: &tokio_postgres::Error) -> Option<String> {
+    let code = error.code()?.code();
+    // Data exceptions, broken constraints, and limits such as that of what an index holds.
+    ["22", "23", "54"].iter().any(|class| code.starts_with(class)).then(|| format!("SQLSTATE {code}"))
 }
 
 async fn connect(way: &Way) -> Result<Client, Status> {
@@ -156,7 +163,7 @@ impl Store for Postgres {
         run.await.map_err(cannot("drop a shelf"))
     }
 
-    async fn write(&self, writes: Arc<Vec<Write>>) -> Result<(), Status> {
+    async fn write(&self, writes: Arc<Vec<Write>>) -> Result<Outcome, Status> {
         let mut slot = self.writer.take(&self.way).await?;
         let Some(client) = slot.as_mut() else { return Err(Status::unavailable("no connection")) };
         let (changes, progress) = coalesce(&writes);
@@ -169,7 +176,10 @@ impl Store for Postgres {
             }
             transaction.commit().await
         };
-        run.await.map_err(cannot("write"))
+        match run.await {
+            Ok(()) => Ok(Outcome::Written),
+            Err(error) => refusal(&error).map(Outcome::Refused).ok_or_else(|| cannot("write")(error)),
+        }
     }
 
     async fn select(&self, statement: Statement) -> Result<Vec<Vec<Cell>>, Status> {
@@ -250,8 +260,6 @@ async fn put(transaction: &Transaction<'_>, changes: &[&Write]) -> Result<(), to
     }
     let shelves: Vec<i64> = rows.iter().map(|(shelf, _)| *shelf).collect();
     let texts = |pick: fn(&Row) -> &str| rows.iter().map(|(_, row)| pick(row)).collect::<Vec<&str>>();
-    // JSONB cannot hold the character zero, which no sane object has.
-    let bodies: Vec<String> = rows.iter().map(|(_, row)| row.body.replace("\\u0000", "")).collect();
     let created: Vec<i64> = rows.iter().map(|(_, row)| row.created).collect();
     let deleting: Vec<i64> = rows.iter().map(|(_, row)| i64::from(row.deleting)).collect();
     let sql = "INSERT INTO objects (shelf, namespace, name, uid, revision, created, deleting, body)
@@ -262,7 +270,7 @@ async fn put(transaction: &Transaction<'_>, changes: &[&Write]) -> Result<(), to
                   created = excluded.created, deleting = excluded.deleting, body = excluded.body
                RETURNING id, shelf, namespace, name";
     let (namespaces, names) = (texts(|row| &row.namespace), texts(|row| &row.name));
-    let (uids, revisions) = (texts(|row| &row.uid), texts(|row| &row.revision));
+    let (uids, revisions, bodies) = (texts(|row| &row.uid), texts(|row| &row.revision), texts(|row| &row.body));
     let written = transaction
         .query(sql, &[&shelves, &namespaces, &names, &uids, &revisions, &created, &deleting, &bodies])
         .await?;

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use atoll_meta::Status;
 use parking_lot::Mutex;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Transaction, params};
 
-use super::{Label, Store, Write, coalesce, failed};
+use super::{Label, Outcome, Store, Write, coalesce, failed};
 use crate::row::Row;
 use crate::shelf::{Shelf, ShelfKey};
 use crate::statement::{Cell, Dialect, Param, Statement};
@@ -155,23 +155,10 @@ impl Store for Sqlite {
         .await
     }
 
-    async fn write(&self, writes: Arc<Vec<Write>>) -> Result<(), Status> {
-        self.run(&self.writer, "write", move |connection| {
-            let (changes, progress) = coalesce(&writes);
-            let transaction = connection.transaction()?;
-            for change in changes {
-                match change {
-                    Write::Put { shelf, row } => put(&transaction, *shelf, row)?,
-                    Write::Remove { shelf, namespace, name } => remove(&transaction, *shelf, namespace, name)?,
-                    Write::Progress { .. } => {}
-                }
-            }
-            for (shelf, revision) in progress {
-                transaction
-                    .prepare_cached("UPDATE shelves SET revision = ?2 WHERE id = ?1")?
-                    .execute(params![shelf, revision])?;
-            }
-            transaction.commit()
+    async fn write(&self, writes: Arc<Vec<Write>>) -> Result<Outcome, Status> {
+        self.run(&self.writer, "write", move |connection| match write(connection, &writes) {
+            Ok(()) => Ok(Outcome::Written),
+            Err(error) => refusal(&error).map(Outcome::Refused).ok_or(error),
         })
         .await
     }
@@ -204,6 +191,31 @@ fn cell(value: ValueRef<'_>) -> Cell {
         ValueRef::Text(text) => Cell::Text(String::from_utf8_lossy(text).into_owned()),
         _ => Cell::Text(String::new()),
     }
+}
+
+fn write(connection: &mut Connection, writes: &[Write]) -> Result<(), rusqlite::Error> {
+    let (changes, progress) = coalesce(writes);
+    let transaction = connection.transaction()?;
+    for change in changes {
+        match change {
+            Write::Put { shelf, row } => put(&transaction, *shelf, row)?,
+            Write::Remove { shelf, namespace, name } => remove(&transaction, *shelf, namespace, name)?,
+            Write::Progress { .. } => {}
+        }
+    }
+    for (shelf, revision) in progress {
+        transaction
+            .prepare_cached("UPDATE shelves SET revision = ?2 WHERE id = ?1")?
+            .execute(params![shelf, revision])?;
+    }
+    transaction.commit()
+}
+
+/// Why the database will never take what it was given. Its message may repeat values, its code does not.
+fn refusal(error: &rusqlite::Error) -> Option<String> {
+    let code = error.sqlite_error_code()?;
+    matches!(code, ErrorCode::TooBig | ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch)
+        .then(|| format!("{code:?}"))
 }
 
 fn empty(transaction: &Transaction<'_>, shelf: i64) -> Result<(), rusqlite::Error> {
@@ -302,4 +314,32 @@ fn remove(transaction: &Transaction<'_>, shelf: i64, namespace: &str, name: &str
     forget(transaction, shelf, id, &terms, &owners)?;
     transaction.prepare_cached("DELETE FROM objects WHERE id = ?1")?.execute([id])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[tokio::test]
+    async fn what_the_database_never_takes_is_told_apart_from_what_it_may_take_later() {
+        let store = Sqlite::memory().unwrap();
+        let key = ShelfKey { source: "m".into(), group: String::new(), resource: "pods".into() };
+        let label = Label { key, version: "v1".into(), kind: "Pod".into(), namespaced: true };
+        let shelf = store.add_shelf(label).await.unwrap().id;
+        let row = |name: &str| Arc::new(Row { name: name.into(), body: "{}".into(), ..Row::default() });
+        let both = Arc::new(["good", "bad"].map(|name| Write::Put { shelf, row: row(name) }).to_vec());
+        let fault = "CREATE TRIGGER fault BEFORE INSERT ON objects WHEN NEW.name = 'bad' BEGIN SELECT RAISE(ABORT, 'canary'); END";
+        store.writer.lock().execute_batch(fault).unwrap();
+        let outcome = store.write(both.clone()).await.unwrap();
+        assert_eq!(outcome, Outcome::Refused("ConstraintViolation".into()));
+        let count = |store: &Sqlite| -> i64 {
+            store.writer.lock().query_row("SELECT count(*) FROM objects", [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(count(&store), 0, "all or none");
+        store.writer.lock().execute_batch("DROP TRIGGER fault; PRAGMA query_only = true").unwrap();
+        assert!(store.write(both.clone()).await.is_err(), "may work later");
+        store.writer.lock().execute_batch("PRAGMA query_only = false").unwrap();
+        assert_eq!((store.write(both).await.unwrap(), count(&store)), (Outcome::Written, 2));
+    }
 }
