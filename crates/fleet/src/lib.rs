@@ -60,6 +60,7 @@ mod stray;
 mod summary;
 pub mod taints;
 pub mod templates;
+mod unbuilt;
 mod unheard;
 pub mod unified;
 pub mod why;
