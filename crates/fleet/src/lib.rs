@@ -32,6 +32,7 @@ pub mod evict;
 mod execute;
 mod failover;
 mod fleet;
+mod foreign;
 mod gates;
 pub mod gvr;
 mod health;

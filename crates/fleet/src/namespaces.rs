@@ -55,11 +55,7 @@ pub async fn spread(core: Arc<Core>, name: Arc<str>) -> Again {
             namespace: names::execution_namespace(&cluster.name),
             name: names::work("Namespace", &name, ""),
             labels: BTreeMap::new(),
-            // Every member has namespaces; ours joins what is there.
-            annotations: BTreeMap::from([(
-                atoll_api::words::annotation::CONFLICT_RESOLUTION.to_owned(),
-                atoll_api::words::OVERWRITE.to_owned(),
-            )]),
+            annotations: BTreeMap::new(),
             suspended: false,
             preserve: None,
         };
