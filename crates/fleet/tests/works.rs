@@ -6,7 +6,7 @@ mod support;
 use atoll_meta::Gvr;
 use atoll_runtime::Patch;
 use serde_json::{Value, json};
-use support::{NS, World, core, deployment, deployments, overrides, policies, policy};
+use support::{NS, World, bindings, core, deployment, deployments, overrides, policies, policy};
 
 /// A rule that fits no Deployment, for one cluster.
 fn wrong_rule(cluster: &str) -> Value {
@@ -68,4 +68,23 @@ async fn an_override_that_fails_for_one_cluster_keeps_no_other_from_its_namespac
     assert!(there("m1").await.is_none());
     world.instance.delete(&cluster_overrides, None, "wrong", &Value::Null).await.unwrap();
     world.eventually("m1 has it", async || there("m1").await.is_some()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_keep_the_number_that_was_decided_on_while_scheduling_is_suspended() {
+    let world = World::start(1).await;
+    world.instance.create(&policies(), NS, &policy("p", json!({}))).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("web", 2)).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |copy| copy["spec"]["replicas"] == 2).await;
+    let hold = |yes: bool| json!({"spec": {"suspension": {"scheduling": yes}}});
+    world.instance.patch(&bindings(), NS, "web-deployment", "", Patch::Merge, &hold(true)).await.unwrap();
+    // The second change shows that the copy follows the template in all else.
+    let scaled = json!({"spec": {"replicas": 5, "minReadySeconds": 7}});
+    world.instance.patch(&deployments(), NS, "web", "", Patch::Merge, &scaled).await.unwrap();
+    let copy = world.in_member("m1", &deployments(), "web", |copy| copy["spec"]["minReadySeconds"] == 7).await;
+    assert_eq!(copy["spec"]["replicas"], 2);
+    let binding = world.instance.get(&bindings(), NS, "web-deployment").await.unwrap();
+    assert_eq!((&binding["spec"]["replicas"], &binding["spec"]["clusters"][0]["replicas"]), (&json!(5), &json!(2)));
+    world.instance.patch(&bindings(), NS, "web-deployment", "", Patch::Merge, &hold(false)).await.unwrap();
+    world.in_member("m1", &deployments(), "web", |copy| copy["spec"]["replicas"] == 5).await;
 }
