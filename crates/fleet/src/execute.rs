@@ -16,7 +16,7 @@ use crate::condition::{self, Wanted};
 use crate::discovery::KindInfo;
 use crate::member::{self, Handled, Member, Stamp, Told, Written};
 use crate::options::Clock;
-use crate::{diff, gvr, merge, stray};
+use crate::{diff, foreign, gvr, merge, stray};
 
 /// How long one request to a member may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -41,6 +41,8 @@ struct Outcome {
     object: Option<Value>,
     /// Whether we just wrote it.
     wrote: bool,
+    /// What is to be known of it, if it was left as somebody else made it.
+    remark: Option<String>,
 }
 
 /// A work and what it is for.
@@ -113,9 +115,8 @@ impl Executor {
             member.handle(&task.name, None);
             return Ok(Some(member.gather()));
         }
-        let outcome = outcome.map(|outcome| outcome.object);
         self.tell(&task, outcome.as_ref()).await?;
-        let observed = outcome.inspect_err(|_| member.handle(&task.name, None))?;
+        let observed = outcome.inspect_err(|_| member.handle(&task.name, None))?.object;
         member.handle(&task.name, observed.and_then(|observed| handled(&task, &observed)));
         Ok(None)
     }
@@ -139,7 +140,7 @@ impl Executor {
         let namespace = task.object_namespace().filter(|_| info.namespaced);
         let observed = informer.cache.get(namespace.unwrap_or_default(), task.object_name());
         if task.work.spec.suspend_dispatching == Some(true) {
-            return Ok(Outcome { object: observed.map(|item| item.tree()), wrote: false });
+            return Ok(Outcome { object: observed.map(|item| item.tree()), wrote: false, remark: None });
         }
         let observed = match observed {
             Some(item) => item.tree(),
@@ -175,7 +176,7 @@ impl Executor {
     async fn create(&self, task: &Task<'_>, info: &KindInfo, namespace: Option<&str>) -> Result<Outcome, Status> {
         let created = genuine(task, task.member.endpoint.create(&info.gvr, namespace, &task.manifest).await?)?;
         task.member.note(&task.name, Written { work: task.stamp(), version: version(&created) });
-        Ok(Outcome { object: Some(created), wrote: true })
+        Ok(Outcome { object: Some(created), wrote: true, remark: None })
     }
 
     /// Reads the member's object.
@@ -191,7 +192,9 @@ impl Executor {
     /// Changes an object that is there already, if it needs to be and may be.
     async fn adopt(&self, task: &Task<'_>, info: &KindInfo, observed: Value) -> Result<Outcome, Status> {
         let ours = merge::is_ours(&observed);
-        if !ours && !merge::may_take_over(&task.manifest) {
+        let is_namespace = foreign::is_namespace(&task.gvk);
+        let leaves = !ours && !merge::may_take_over(&task.manifest);
+        if leaves && !is_namespace {
             return Err(Status::conflict(
                 &info.gvr.group,
                 &info.gvr.resource,
@@ -210,21 +213,29 @@ impl Executor {
                 task.member.name
             )));
         }
+        if leaves {
+            // Who made it may delete it; what goes into it needs no more than that it is there.
+            let remark = format!("{} was in cluster {} before and is left as it is", task.describe(), task.member.name);
+            return Ok(Outcome { object: Some(observed), wrote: false, remark: Some(remark) });
+        }
         if ours && !is_of(task, &observed) {
             self.ensure_present(task).await?;
         }
         let written = Written { work: task.stamp(), version: version(&observed) };
         if ours && self.is_current(task, &observed, &written) {
             task.member.note(&task.name, written);
-            return Ok(Outcome { object: Some(observed), wrote: false });
+            return Ok(Outcome { object: Some(observed), wrote: false, remark: None });
         }
-        let desired = merge::merge(&task.manifest, &observed, &self.interpreter.load())
+        let mut desired = merge::merge(&task.manifest, &observed, &self.interpreter.load())
             .map_err(|error| Status::bad_request(format!("{} cannot be retained: {error}", task.describe())))?;
+        if is_namespace {
+            foreign::keep_mark(&mut desired, &observed);
+        }
         let namespace = task.object_namespace().filter(|_| info.namespaced);
         let stored = task.member.endpoint.update(&info.gvr, namespace, task.object_name(), &desired).await?;
         let stored = genuine(task, stored)?;
         task.member.note(&task.name, Written { work: task.stamp(), version: version(&stored) });
-        Ok(Outcome { object: Some(stored), wrote: true })
+        Ok(Outcome { object: Some(stored), wrote: true, remark: None })
     }
 
     /// Refuses to go on with a work that is not there any more, or that goes and was not known to. Before a copy of
@@ -261,7 +272,7 @@ impl Executor {
     }
 
     /// Writes the status of a work if it changed.
-    async fn tell(&self, task: &Task<'_>, outcome: Result<&Option<Value>, &Status>) -> Result<(), Status> {
+    async fn tell(&self, task: &Task<'_>, outcome: Result<&Outcome, &Status>) -> Result<(), Status> {
         let known = task.work.metadata.resource_version.clone().unwrap_or_default();
         // What we told a moment ago may not have come back yet.
         let (old, revision, mut before) = match task.member.told(&task.name, &known) {
@@ -345,7 +356,8 @@ impl Executor {
         if !is_of(task, &observed) {
             self.ensure_present(task).await?;
         }
-        if task.work.spec.preserve_resources_on_deletion == Some(true) {
+        let stays = foreign::is_namespace(&task.gvk) && foreign::may_be_shared(&observed);
+        if stays || task.work.spec.preserve_resources_on_deletion == Some(true) {
             endpoint.patch(gvr, namespace, task.object_name(), "", Patch::Merge, &merge::release(&observed)).await?;
             return Ok(true);
         }
@@ -419,7 +431,7 @@ fn version(object: &Value) -> String {
 fn status(
     task: &Task<'_>,
     old: &WorkStatus,
-    outcome: Result<&Option<Value>, &Status>,
+    outcome: Result<&Outcome, &Status>,
     interpreter: &Interpreter,
     now: jiff::Timestamp,
 ) -> WorkStatus {
@@ -438,7 +450,10 @@ fn status(
     }
     if !suspended {
         let (value, why, message) = match outcome {
-            Ok(_) => ("True", reason::APPLIED_SUCCESSFUL, "Manifest has been successfully applied".to_owned()),
+            Ok(outcome) => {
+                let remark = outcome.remark.as_deref().unwrap_or("Manifest has been successfully applied");
+                ("True", reason::APPLIED_SUCCESSFUL, remark.to_owned())
+            }
             Err(failure) => {
                 ("False", reason::APPLIED_FAILED, format!("Failed to apply all manifests (0/1): {}", failure.message))
             }
@@ -449,7 +464,7 @@ fn status(
             now,
         );
     }
-    if let Ok(Some(observed)) = outcome {
+    if let Ok(Outcome { object: Some(observed), .. }) = outcome {
         status.manifest_statuses = vec![manifest_status(task, observed, interpreter)];
     }
     status

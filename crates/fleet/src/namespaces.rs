@@ -10,6 +10,7 @@ use atoll_meta::{Gvk, Status};
 use serde_json::Value;
 
 use crate::core::{Core, fresh_id};
+use crate::unbuilt::Unbuilt;
 use crate::work::{Draft, finish};
 use crate::{gvr, overrides, prune, render};
 
@@ -38,30 +39,35 @@ pub async fn spread(core: Arc<Core>, name: Arc<str>) -> Again {
     }
     let tree = item.tree();
     let policies = core.overrides.for_object(&Gvk::new("", "v1", "Namespace"), &item.object.head);
-    for cluster in core.snapshot.load().clusters().iter().filter(|cluster| !cluster.deleting) {
-        let mut manifest = tree.clone();
-        prune::prune(&mut manifest);
-        if let Some(map) = manifest.as_object_mut() {
-            map.remove("spec");
+    let mut bare = tree.clone();
+    prune::prune(&mut bare);
+    if let Some(map) = bare.as_object_mut() {
+        map.remove("spec");
+    }
+    let (mut unbuilt, mut refusal) = (Unbuilt::default(), None);
+    for cluster in core.snapshot.load_full().clusters().iter().filter(|cluster| !cluster.deleting) {
+        let mut manifest = bare.clone();
+        if let Err(error) = overrides::apply(&mut manifest, cluster, &policies) {
+            unbuilt.add(&cluster.name, &error.into());
+            continue;
         }
-        overrides::apply(&mut manifest, cluster, &policies).map_err(|error| Status::bad_request(error.to_string()))?;
         let draft = Draft {
             namespace: names::execution_namespace(&cluster.name),
             name: names::work("Namespace", &name, ""),
             labels: BTreeMap::new(),
-            // Every member has namespaces; ours joins what is there.
-            annotations: BTreeMap::from([(
-                atoll_api::words::annotation::CONFLICT_RESOLUTION.to_owned(),
-                atoll_api::words::OVERWRITE.to_owned(),
-            )]),
+            annotations: BTreeMap::new(),
             suspended: false,
             preserve: None,
         };
         let existing = works.get(&*cluster.name);
         let built = finish(draft, manifest, &tree, existing, fresh_id);
-        render::put(&core, existing, built).await?;
+        // One that is refused keeps no other member from its namespace.
+        if let Err(status) = render::put(&core, existing, built).await {
+            refusal = Some(status);
+        }
     }
-    Ok(None)
+    unbuilt.tell(&core, &tree).await?;
+    refusal.map_or(Ok(None), Err)
 }
 
 fn works_of(core: &Core, namespace: &str) -> BTreeMap<String, Work> {

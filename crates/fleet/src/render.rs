@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use crate::binding::Binding;
 use crate::core::{Core, belongs, fresh_id};
 use crate::keys::{BindingKey, PolicyKey, TemplateKey};
+use crate::unbuilt::Unbuilt;
 use crate::unheard::Hearing;
-use crate::work::{self, BuildError, Source};
+use crate::work::{self, Source};
 use crate::{claim, detector, gvr};
 
 type Again = Result<Option<Duration>, Status>;
@@ -65,42 +66,35 @@ pub async fn render(core: Arc<Core>, key: BindingKey) -> Again {
     }
     let overrides = core.overrides.for_object(&template_key.gvk, &item.object.head);
     let source = Source::new(&template, &binding, overrides);
-    let changes = match changes(&core, &source, &works) {
-        Ok(changes) => changes,
-        Err(error) => {
-            core.event(&template, true, "ApplyOverridePolicyFailed", &error.to_string()).await;
-            return Err(Status::bad_request(error.to_string()));
-        }
-    };
+    let (changes, unbuilt) = changes(&core, &source, &works);
     if binding.status.is_some()
         && changes.iter().any(|(existing, _)| existing.is_none())
         && !remains(&core, &binding).await?
     {
         return Ok(None);
     }
-    write(&core, &binding, changes).await
+    let written = write(&core, &binding, changes).await;
+    unbuilt.tell(&core, &template).await?;
+    written
 }
 
 /// A work that is to be written, with the one it replaces.
 type Change<'a> = (Option<&'a Work>, Work);
 
-/// The works of a binding that are not as they should be.
-fn changes<'a>(
-    core: &Core,
-    source: &Source<'_>,
-    works: &'a BTreeMap<String, Work>,
-) -> Result<Vec<Change<'a>>, BuildError> {
+/// The works of a binding that are not as they should be, and the clusters for which none can be built.
+fn changes<'a>(core: &Core, source: &Source<'_>, works: &'a BTreeMap<String, Work>) -> (Vec<Change<'a>>, Unbuilt) {
     let snapshot = core.snapshot.load_full();
-    let mut changes = Vec::new();
+    let (mut changes, mut unbuilt) = (Vec::new(), Unbuilt::default());
     for (name, replicas) in source.binding.targets() {
         let Some(cluster) = snapshot.get(name).filter(|cluster| !cluster.deleting) else { continue };
         let existing = works.get(name);
-        let built = work::build(source, cluster, replicas, &core.interpreter.load(), existing, fresh_id)?;
-        if !stands(existing, &built) {
-            changes.push((existing, built));
+        match work::build(source, cluster, replicas, &core.interpreter.load(), existing, fresh_id) {
+            Ok(built) if stands(existing, &built) => {}
+            Ok(built) => changes.push((existing, built)),
+            Err(error) => unbuilt.add(name, &error),
         }
     }
-    Ok(changes)
+    (changes, unbuilt)
 }
 
 /// Writes works so that they share a commit, and notes what was written also when another one is refused.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::member::Member;
-use crate::{gvr, merge};
+use crate::{foreign, gvr, merge};
 
 /// So many works are remembered after their end.
 const MEMORY: usize = 10_000;
@@ -81,7 +81,8 @@ pub async fn remove(instance: &Endpoint, member: &Member, work: &str) -> Result<
         if let Some(object) = member.endpoint.get_opt(&place.gvr, namespace, &place.name).await? {
             let meta = &object["metadata"];
             let id = meta["labels"][label::WORK_ID].as_str().unwrap_or_default();
-            if merge::is_ours(&object) && member.strays.is_buried(id) {
+            let stays = place.gvr == gvr::core("namespaces") && foreign::may_be_shared(&object);
+            if merge::is_ours(&object) && member.strays.is_buried(id) && !stays {
                 tracing::info!(member = %member.name, work, "removed a copy that came after its work had gone");
                 let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
                     "preconditions": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}});

@@ -48,6 +48,12 @@ impl<'a> Source<'a> {
     }
 }
 
+/// Whether clusters get numbers of replicas. They get those that were decided on, copies as well: a template that is scaled
+/// while nobody decides must not get by that.
+fn has_replicas(spec: &ResourceBindingSpec) -> bool {
+    spec.replicas > 0 || spec.replica_requirements.is_some()
+}
+
 /// Whether each cluster gets a part of the replicas rather than all.
 fn is_divided(spec: &ResourceBindingSpec) -> bool {
     let strategy = spec.placement.as_ref().and_then(|placement| placement.replica_scheduling.as_ref());
@@ -83,7 +89,7 @@ pub fn build(
     let (binding, spec) = (source.binding, &source.binding.spec);
     let mut manifest = source.pruned.clone();
     let own = spec.clusters.iter().any(|target| *target.name == *cluster.name);
-    if own && is_divided(spec) {
+    if own && has_replicas(spec) {
         let revised = interpreter.revise(&mut manifest, i64::from(replicas));
         revised.map_err(|error| BuildError::Revise(error.to_string()))?;
     }
@@ -321,13 +327,21 @@ mod tests {
     }
 
     #[test]
-    fn copies_keep_their_number_and_jobs_share_their_completions() {
-        let copied = binding(
-            "Deployment",
-            json!({"spec": {"placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}}}),
-        );
-        let work = built(&template("Deployment", json!({"replicas": 5})), &copied, "m1");
-        assert_eq!(work.spec.workload.manifests[0]["spec"]["replicas"], 5);
+    fn copies_get_the_number_of_the_binding_and_divided_jobs_share_their_completions() {
+        let copied = json!({"spec": {"placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}}});
+        let spec = |kind: &str, spec: Value, extra: &Value, cluster: &str| {
+            let work = built(&template(kind, spec), &binding(kind, extra.clone()), cluster);
+            work.spec.workload.manifests[0]["spec"].clone()
+        };
+        // Decided before the template was scaled.
+        assert_eq!(spec("Deployment", json!({"replicas": 9}), &copied, "m1"), json!({"replicas": 2}));
+        let jobs = spec("Job", json!({"parallelism": 9, "completions": 10}), &copied, "m1");
+        assert_eq!(jobs, json!({"parallelism": 2, "completions": 10}));
+        // Nobody decides on what has no replicas, nor for clusters that others need it in.
+        let needed = json!({"spec": {"requiredBy": [{"namespace": "default", "name": "x", "clusters": [{"name": "m3", "replicas": 1}]}]}});
+        assert_eq!(spec("Deployment", json!({"replicas": 9}), &needed, "m3"), json!({"replicas": 9}));
+        let none = json!({"spec": {"replicas": null}});
+        assert_eq!(spec("Deployment", json!({"replicas": 0}), &none, "m1"), json!({"replicas": 0}));
         let job = template("Job", json!({"parallelism": 5, "completions": 10}));
         let shares: Vec<Value> = ["m1", "m2"]
             .iter()
