@@ -150,6 +150,26 @@ fn an_instance_is_hosted_unless_it_says_otherwise() {
 }
 
 #[test]
+fn purge_modes_have_older_names() {
+    use atoll_api::policy::PurgeMode;
+    let pairs = [("Immediately", PurgeMode::Directly), ("Graciously", PurgeMode::Gracefully)];
+    for (older, mode) in pairs.into_iter().chain([("Never", PurgeMode::Never)]) {
+        assert_eq!(serde_json::from_value::<PurgeMode>(json!(older)).unwrap(), mode);
+    }
+    for (kind, path) in [
+        ("PropagationPolicy", "failover/properties/application/properties/purgeMode"),
+        ("ResourceBinding", "gracefulEvictionTasks/items/properties/purgeMode"),
+    ] {
+        let crds = crds(CrdSet::Karmada);
+        let crd = crds.iter().find(|crd| crd["spec"]["names"]["kind"] == kind).unwrap();
+        let version = crd["spec"]["versions"].as_array().unwrap().last().unwrap();
+        let values = format!("/schema/openAPIV3Schema/properties/spec/properties/{path}/enum");
+        let values = version.pointer(&values).unwrap_or_else(|| panic!("{kind}: {path}"));
+        assert_eq!(values, &json!(["Directly", "Gracefully", "Never", "Immediately", "Graciously"]), "{kind}");
+    }
+}
+
+#[test]
 fn what_the_older_binding_knows_survives_both_ways() {
     use atoll_api::work::{ResourceBindingV1Alpha1, conversions};
     let older = json!({
