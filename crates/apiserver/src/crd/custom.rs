@@ -15,6 +15,8 @@ pub struct Column {
     description: String,
     priority: i64,
     path: JsonPath,
+    /// What stands where there is no value.
+    missing: Value,
 }
 
 /// Where a kind keeps its replicas.
@@ -260,7 +262,8 @@ fn better_version<'a>(definition: &'a Value, version: &Value) -> Option<&'a str>
 
 fn cell(column: &Column, object: &Value, now: i64) -> Value {
     let found = column.path.find(object);
-    let Some(first) = found.first() else { return Value::Null };
+    let shown = |first: &&&Value| column.missing.is_null() || ***first != "";
+    let Some(first) = found.first().filter(shown) else { return column.missing.clone() };
     match column.ty.as_str() {
         "integer" => first.as_i64().map_or(Value::Null, Value::from),
         "number" => first.as_f64().map_or(Value::Null, Value::from),
@@ -305,6 +308,7 @@ fn columns(version: &Value) -> Vec<Column> {
                 },
                 priority: column["priority"].as_i64().unwrap_or_default(),
                 path: JsonPath::parse(column["jsonPath"].as_str()?).ok()?,
+                missing: column["missing"].clone(),
             })
         })
         .collect()
