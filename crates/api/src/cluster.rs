@@ -17,13 +17,13 @@ kind! {
     columns [
         "Version": "string" = ".status.kubernetesVersion",
         "Mode": "string" = ".spec.syncMode",
-        "Ready": "string" = ".status.conditions[?(@.type==\"Ready\")].status",
+        "Ready": "string" = ".status.conditions[?(@.type==\"Ready\")].status" missing "Unknown",
         "Age": "date" = ".metadata.creationTimestamp",
-        "Zones": "string" = ".spec.zones" priority 1,
-        "Region": "string" = ".spec.region" priority 1,
-        "Provider": "string" = ".spec.provider" priority 1,
+        "Zones": "string" = ".spec.zones[*]" priority 1 missing "<none>",
+        "Region": "string" = ".spec.region" priority 1 missing "<none>",
+        "Provider": "string" = ".spec.provider" priority 1 missing "<none>",
         "API-Endpoint": "string" = ".spec.apiEndpoint" priority 1,
-        "Proxy-URL": "string" = ".spec.proxyURL" priority 1,
+        "Proxy-URL": "string" = ".spec.proxyURL" priority 1 missing "<none>",
     ];
 }
 

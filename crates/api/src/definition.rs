@@ -113,6 +113,10 @@ fn column(column: &Column) -> Value {
     if column.priority != 0 {
         out["priority"] = json!(column.priority);
     }
+    // No field of a definition: only kinds that are served without a stored one can say it.
+    if !column.missing.is_empty() {
+        out["missing"] = json!(column.missing);
+    }
     out
 }
 

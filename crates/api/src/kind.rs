@@ -25,6 +25,8 @@ pub struct Column {
     pub path: &'static str,
     /// 0 is always shown, more only in wide output.
     pub priority: i32,
+    /// What stands where there is no value.
+    pub missing: &'static str,
 }
 
 /// One version of a kind served by an instance.
@@ -70,7 +72,7 @@ macro_rules! kind {
         }
         group $group:literal, version $version:literal, plural $plural:literal, $scope:ident;
         short [$($short:literal),*]; categories [$($category:literal),*];
-        columns [$($column:literal: $ty:literal = $path:literal $(priority $priority:literal)?),* $(,)?];
+        columns [$($column:literal: $ty:literal = $path:literal $(priority $priority:literal)? $(missing $missing:literal)?),* $(,)?];
     ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize, schemars::JsonSchema)]
@@ -141,6 +143,7 @@ macro_rules! kind {
                 ty: $ty,
                 path: $path,
                 priority: crate::kind::kind!(@or 0 $(, $priority)?),
+                missing: crate::kind::kind!(@or "" $(, $missing)?),
             }),*];
             const HAS_STATUS: bool = crate::kind::kind!(@or false $(, { stringify!($status); true })?);
         }

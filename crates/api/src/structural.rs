@@ -34,7 +34,8 @@ fn rewrite(schema: Value, definitions: &Map<String, Value>) -> Value {
     if let Some(values) = constants(&node) {
         node.remove("oneOf");
         node.insert("type".to_owned(), json!("string"));
-        node.insert("enum".to_owned(), values);
+        // A type whose values have older names lists them itself.
+        node.entry("enum").or_insert(values);
     }
     // Every default of the kinds served here is a scalar; others only stem from serde.
     if node.get("default").is_some_and(|d| d.is_object() || d.is_array() || d.is_null()) {

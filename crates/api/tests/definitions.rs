@@ -150,8 +150,28 @@ fn an_instance_is_hosted_unless_it_says_otherwise() {
 }
 
 #[test]
+fn purge_modes_have_older_names() {
+    use atoll_api::policy::PurgeMode;
+    let pairs = [("Immediately", PurgeMode::Directly), ("Graciously", PurgeMode::Gracefully)];
+    for (older, mode) in pairs.into_iter().chain([("Never", PurgeMode::Never)]) {
+        assert_eq!(serde_json::from_value::<PurgeMode>(json!(older)).unwrap(), mode);
+    }
+    for (kind, path) in [
+        ("PropagationPolicy", "failover/properties/application/properties/purgeMode"),
+        ("ResourceBinding", "gracefulEvictionTasks/items/properties/purgeMode"),
+    ] {
+        let crds = crds(CrdSet::Karmada);
+        let crd = crds.iter().find(|crd| crd["spec"]["names"]["kind"] == kind).unwrap();
+        let version = crd["spec"]["versions"].as_array().unwrap().last().unwrap();
+        let values = format!("/schema/openAPIV3Schema/properties/spec/properties/{path}/enum");
+        let values = version.pointer(&values).unwrap_or_else(|| panic!("{kind}: {path}"));
+        assert_eq!(values, &json!(["Directly", "Gracefully", "Never", "Immediately", "Graciously"]), "{kind}");
+    }
+}
+
+#[test]
 fn what_the_older_binding_knows_survives_both_ways() {
-    use atoll_api::work::ResourceBindingV1Alpha1;
+    use atoll_api::work::{ResourceBindingV1Alpha1, conversions};
     let older = json!({
         "apiVersion": "work.karmada.io/v1alpha1",
         "kind": "ResourceBinding",
@@ -165,11 +185,16 @@ fn what_the_older_binding_knows_survives_both_ways() {
         },
         "status": {"aggregatedStatus": [{"clusterName": "m1", "applied": true, "status": {"replicas": 3}}]},
     });
-    let typed: ResourceBindingV1Alpha1 = serde_json::from_value(older.clone()).unwrap();
-    let newer = ResourceBinding::from(typed);
+    let conversion = conversions().into_iter().find(|own| own.kind == "ResourceBinding").unwrap();
+    assert_eq!((conversion.version, conversion.storage), ("v1alpha1", "v1alpha2"));
+    let mut tree = older.clone();
+    (conversion.store)(&mut tree);
+    let newer: ResourceBinding = serde_json::from_value(tree.clone()).unwrap();
     assert_eq!(newer.spec.replicas, 3);
     let requests = newer.spec.replica_requirements.as_ref().unwrap();
     assert_eq!(requests.resource_request["cpu"].0, "1");
-    let back = ResourceBindingV1Alpha1::from(newer);
-    assert_eq!(serde_json::to_value(&back).unwrap(), older);
+    (conversion.show)(&mut tree);
+    assert_eq!(tree, older);
+    let typed: ResourceBindingV1Alpha1 = serde_json::from_value(tree).unwrap();
+    assert_eq!(serde_json::to_value(&typed).unwrap(), older);
 }

@@ -1,22 +1,24 @@
-//! Versions of built-in kinds whose shape differs from the stored one.
+//! Versions whose shape differs from the stored one.
 //!
-//! Most versions of a kind have the same shape; those only change their `apiVersion`.
+//! Most versions of a kind have the same shape; those only change their `apiVersion`. Of built-in kinds the others are
+//! known here; custom kinds bring their [`atoll_meta::Conversion`] with them.
 
 use serde_json::{Value, json};
 
 use crate::kind::Kind;
 
-/// Whether versions of this kind differ in more than their name.
+/// Whether versions of this built-in kind differ in more than their name.
 pub fn changes_shape(group: &str, kind: &str) -> bool {
     matches!((group, kind), ("autoscaling", "HorizontalPodAutoscaler") | ("events.k8s.io", "Event"))
 }
 
 /// From the stored version to the one of `kind`.
 pub fn to(kind: &Kind, mut tree: Value) -> Value {
-    if &*kind.kind == "HorizontalPodAutoscaler" && &*kind.version == "v1" {
+    if let Some(custom) = kind.custom() {
+        custom.show(&mut tree);
+    } else if &*kind.kind == "HorizontalPodAutoscaler" && &*kind.version == "v1" {
         autoscaler_to_v1(&mut tree);
-    }
-    if &*kind.group == "events.k8s.io" {
+    } else if &*kind.group == "events.k8s.io" {
         rename(&mut tree, |[new, old]| [old, new]);
         if let Some(map) = tree.as_object_mut() {
             map.retain(|key, value| {
@@ -28,16 +30,43 @@ pub fn to(kind: &Kind, mut tree: Value) -> Value {
     tree
 }
 
-/// From the version of `kind` to the stored one.
+/// From the version of `kind` to the stored one; what is in that already stays as it is.
 pub fn from(kind: &Kind, mut tree: Value) -> Value {
-    if &*kind.kind == "HorizontalPodAutoscaler" && &*kind.version == "v1" {
+    let stored = kind.storage_api_version();
+    if let Some(custom) = kind.custom() {
+        if tree["apiVersion"] != *stored {
+            custom.store(&mut tree);
+        }
+    } else if &*kind.kind == "HorizontalPodAutoscaler" && &*kind.version == "v1" {
         autoscaler_from_v1(&mut tree);
-    }
-    if &*kind.group == "events.k8s.io" && tree["apiVersion"] != kind.storage_api_version() {
+    } else if &*kind.group == "events.k8s.io" && tree["apiVersion"] != *stored {
         rename(&mut tree, |names| names);
     }
-    tree["apiVersion"] = kind.storage_api_version().into();
+    tree["apiVersion"] = stored.into();
     tree
+}
+
+/// Gives a changed custom object what the version of the request cannot show and its writer thus did not mean to
+/// remove. Both trees are in the stored version.
+pub fn keep_unseen(kind: &Kind, new: &mut Value, old: &Value) {
+    if kind.custom().is_some() {
+        let seen = from(kind, to(kind, old.clone()));
+        keep(new, old, &seen);
+    }
+}
+
+/// `seen` is what the writer saw of `old`.
+fn keep(new: &mut Value, old: &Value, seen: &Value) {
+    let (Some(new), Some(old)) = (new.as_object_mut(), old.as_object()) else { return };
+    for (key, value) in old {
+        match new.get_mut(key) {
+            // Left alone, so that it stays as it is, lists with all they have.
+            Some(own) if *own == seen[key] => own.clone_from(value),
+            Some(own) => keep(own, value, &seen[key]),
+            None if seen.get(key).is_none() => drop(new.insert(key.clone(), value.clone())),
+            None => {}
+        }
+    }
 }
 
 /// Names of fields of events in `events.k8s.io` and in the core group.
@@ -98,4 +127,22 @@ fn autoscaler_from_v1(tree: &mut Value) {
         "metrics".into(),
         json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": target}}}]),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_writer_could_not_see_stays() {
+        let old = json!({"spec": {"shown": {"a": 1, "b": 2}, "hidden": true, "list": [{"a": 1, "hidden": 1}],
+            "other": [{"a": 1, "hidden": 1}], "mixed": {"a": 1, "hidden": 1}}});
+        let seen =
+            json!({"spec": {"shown": {"a": 1, "b": 2}, "list": [{"a": 1}], "other": [{"a": 1}], "mixed": {"a": 1}}});
+        let mut new = json!({"spec": {"shown": {"a": 3}, "list": [{"a": 1}], "other": [{"a": 2}], "mixed": {"a": 2}}});
+        keep(&mut new, &old, &seen);
+        let wanted = json!({"spec": {"shown": {"a": 3}, "hidden": true, "list": [{"a": 1, "hidden": 1}],
+            "other": [{"a": 2}], "mixed": {"a": 2, "hidden": 1}}});
+        assert_eq!(new, wanted);
+    }
 }

@@ -277,24 +277,22 @@ impl Call {
     }
 
     fn default_sparing(&self, keeps_spec: bool, object: &mut Value) {
+        // Custom kinds have defaults in each version, built-in ones in that in which they are stored.
+        if let Some(custom) = self.kind.custom() {
+            custom.default(object);
+        }
         if self.kind.converts() {
             *object = crate::convert::from(&self.kind, std::mem::take(object));
         }
-        match self.kind.custom() {
-            Some(custom) => custom.default(object),
-            None => {
-                if self.is_definition() {
-                    crate::crd::default_names(object);
-                }
-                let now = self.timestamp();
-                atoll_builtin::strategy::default(&self.strategy(&now), object);
-                if let crate::kind::Source::Builtin(info) = &self.kind.source {
-                    // Equal objects must have equal bytes, whichever client wrote them.
-                    let type_name = &crate::kind::stored(info).type_name;
-                    sparing_spec(keeps_spec, object, |object| atoll_builtin::canonical(type_name, object));
-                }
-            }
+        let crate::kind::Source::Builtin(info) = &self.kind.source else { return };
+        if self.is_definition() {
+            crate::crd::default_names(object);
         }
+        let now = self.timestamp();
+        atoll_builtin::strategy::default(&self.strategy(&now), object);
+        // Equal objects must have equal bytes, whichever client wrote them.
+        let type_name = &crate::kind::stored(info).type_name;
+        sparing_spec(keeps_spec, object, |object| atoll_builtin::canonical(type_name, object));
     }
 }
 

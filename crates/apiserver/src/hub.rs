@@ -95,6 +95,7 @@ pub struct Hub {
     pub(crate) connectors: RwLock<HashMap<(String, String, String), Arc<dyn Connect>>>,
     pub(crate) mounts: RwLock<Vec<Arc<dyn Mount>>>,
     native: RwLock<Vec<Native>>,
+    conversions: RwLock<Vec<atoll_meta::Conversion>>,
     /// Sets of native kinds as instances without definitions of their own serve them, by what fits.
     native_sets: parking_lot::Mutex<HashMap<Vec<bool>, Arc<crate::kind::Kinds>>>,
     pub(crate) keys: crate::auth::Keys,
@@ -134,6 +135,7 @@ impl Hub {
             connectors: RwLock::default(),
             mounts: RwLock::default(),
             native: RwLock::default(),
+            conversions: RwLock::default(),
             native_sets: parking_lot::Mutex::default(),
             keys,
             interner: atoll_schema::Interner::default(),
@@ -346,6 +348,27 @@ impl Hub {
             self.load(&instance).await?;
         }
         Ok(())
+    }
+
+    /// Converts objects between versions of custom kinds, in all instances that have a definition with both. To be
+    /// said before the definitions are added.
+    pub fn add_conversions(&self, conversions: &[atoll_meta::Conversion]) {
+        self.conversions.write().extend(conversions);
+    }
+
+    /// How objects of a version of a custom kind come from and get to the stored one.
+    pub(crate) fn conversion(
+        &self,
+        group: &str,
+        kind: &str,
+        version: &str,
+        storage: &str,
+    ) -> Option<atoll_meta::Conversion> {
+        let known = self.conversions.read();
+        known
+            .iter()
+            .find(|own| (own.group, own.kind, own.version, own.storage) == (group, kind, version, storage))
+            .copied()
     }
 
     /// Adds a check or change that every write passes.

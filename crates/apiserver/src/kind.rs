@@ -194,8 +194,13 @@ impl Kind {
 
     /// Whether objects must be converted by code to go from the stored to this version.
     pub fn converts(&self) -> bool {
-        (self.version != self.storage_version || self.group != self.storage_group)
-            && crate::convert::changes_shape(&self.group, &self.kind)
+        match &self.source {
+            Source::Builtin(_) => {
+                (self.version != self.storage_version || self.group != self.storage_group)
+                    && crate::convert::changes_shape(&self.group, &self.kind)
+            }
+            Source::Custom(custom) => custom.converts(),
+        }
     }
 
     /// Whether an object was stored under an older definition and may lack its defaults.
@@ -225,16 +230,18 @@ impl Kind {
     /// The tree of an object in this version.
     pub fn tree(&self, entry: &Entry, revision: Revision) -> Value {
         let mut tree = entry.object.tree(revision);
-        if self.converts() {
+        let outdated = self.custom().filter(|custom| custom.outdates(entry.modified));
+        if let Some(custom) = outdated {
+            custom.default_stored(&mut tree);
+        }
+        let converts = self.converts();
+        if converts {
             tree = crate::convert::to(self, tree);
         }
-        if self.outdates(entry)
-            && let Some(custom) = self.custom()
-        {
-            custom.default_stored(&mut tree);
+        if let Some(custom) = outdated {
             custom.default(&mut tree);
         }
-        if let Some(custom) = self.custom().filter(|custom| custom.is_stored_elsewhere()) {
+        if let Some(custom) = self.custom().filter(|custom| custom.is_stored_elsewhere() && !converts) {
             custom.prune(&mut tree);
         }
         tree["apiVersion"] = self.api_version().into();

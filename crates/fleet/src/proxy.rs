@@ -239,6 +239,7 @@ fn is_claim(name: &HeaderName) -> bool {
     // Some servers read underscores as dashes.
     let text = name.as_str().replace('_', "-");
     ["x-remote-", "impersonate-", "x-forwarded-"].iter().any(|prefix| text.starts_with(prefix))
+        || text == "proxy-authorization"
         || *name == AUTHORIZATION
 }
 
@@ -406,5 +407,90 @@ mod tests {
     fn the_path_and_the_query_go_on_unchanged() {
         assert_eq!(onward_path("", None), "/");
         assert_eq!(onward_path("/api/v1/pods", Some("limit=5&a=%2F")), "/api/v1/pods?limit=5&a=%2F");
+    }
+}
+
+#[cfg(test)]
+mod smuggling {
+    #![allow(clippy::unwrap_used)]
+    use proptest::collection::vec;
+    use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
+    use proptest::sample::select;
+
+    use super::*;
+
+    /// What says who somebody is.
+    const CLAIMS: [&str; 13] = [
+        "impersonate-user",
+        "impersonate-group",
+        "impersonate-uid",
+        "impersonate-extra-scopes",
+        "x-remote-user",
+        "x-remote-group",
+        "x-remote-uid",
+        "x-remote-extra-scopes",
+        "x-forwarded-client-cert",
+        "x-forwarded-for",
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+    ];
+    const HARMLESS: [&str; 4] = ["accept", "x-request-id", "user-agent", "content-type"];
+
+    /// A name with each letter in either case and, if asked for, any dash as an underscore.
+    fn spelled(name: &'static str, underscores: bool) -> impl Strategy<Value = String> {
+        vec(any::<(bool, bool)>(), name.len()).prop_map(move |choices| {
+            let letters = name.chars().zip(choices).map(|(letter, (upper, under))| match letter {
+                '-' if under && underscores => '_',
+                letter if upper => letter.to_ascii_uppercase(),
+                letter => letter,
+            });
+            letters.collect()
+        })
+    }
+
+    fn harmless() -> impl Strategy<Value = String> {
+        select(&HARMLESS[..]).prop_flat_map(|name| spelled(name, false))
+    }
+
+    fn claim() -> impl Strategy<Value = String> {
+        select(&CLAIMS[..]).prop_flat_map(|name| spelled(name, true))
+    }
+
+    proptest! {
+        #[test]
+        fn only_the_derived_identity_travels_however_others_are_spelled(
+            sent in vec((any::<bool>(), claim(), harmless()), 0..16),
+            named in vec((any::<bool>(), claim(), harmless()), 0..4),
+            apart in any::<bool>(),
+        ) {
+            let choose = |(claims, claim, harmless): (bool, String, String)| if claims { claim } else { harmless };
+            let named: Vec<String> = named.into_iter().map(choose).collect();
+            let (mut headers, mut wanted) = (HeaderMap::new(), Vec::new());
+            for (number, (claims, claim, harmless)) in sent.into_iter().enumerate() {
+                let value = format!("sent-{number}");
+                let name = choose((claims, claim, harmless));
+                headers.append(HeaderName::try_from(&name).unwrap(), HeaderValue::try_from(&value).unwrap());
+                if !claims && !named.iter().any(|other| other.eq_ignore_ascii_case(&name)) {
+                    wanted.push((name.to_lowercase(), value));
+                }
+            }
+            // What a connection is said to be about ends with it, and so does what says it.
+            for list in if apart { named } else { vec![named.join(", ")] } {
+                for name in ["connection", "trailer"] {
+                    headers.append(name, HeaderValue::try_from(&list).unwrap());
+                }
+            }
+            let identity = Identity { user: "jane".into(), groups: vec!["devs".into()], ..Identity::default() };
+            let mut clean = travelling_headers(&headers);
+            impersonate(&mut clean, &identity).unwrap();
+            wanted.push(("impersonate-user".into(), "jane".into()));
+            wanted.push(("impersonate-group".into(), "devs".into()));
+            let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
+            let mut travelled: Vec<_> = clean.iter().map(|(name, value)| (name.to_string(), text(value))).collect();
+            travelled.sort();
+            wanted.sort();
+            prop_assert_eq!(travelled, wanted);
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! Start at [`Object`] (how an object travels), [`Status`] (how a request fails)
 //! and [`selector`] (how a client asks for some objects and not others).
 
+mod conversion;
 mod error;
 mod field;
 mod head;
@@ -16,6 +17,7 @@ pub mod quantity;
 pub mod selector;
 pub mod time;
 
+pub use conversion::Conversion;
 pub use error::{Cause, Details, Reason, Status};
 pub use field::{FieldError, FieldErrorKind, FieldPath, quote};
 pub use head::{Head, Owner};

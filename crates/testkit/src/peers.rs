@@ -42,6 +42,48 @@ pub fn find(name: &str) -> Option<PathBuf> {
     None
 }
 
+/// The manifests of Karmada's definitions as its source has them, or none with a visible note when that is not there.
+pub fn karmada_definitions() -> Vec<PathBuf> {
+    let groups = cache().join("src/karmada/charts/karmada/_crds/bases");
+    let found: Vec<PathBuf> = list(&groups).iter().flat_map(|group| list(group)).filter(|path| is_yaml(path)).collect();
+    if found.is_empty() {
+        skip("the source of Karmada is missing (tests/peers/build karmadactl)");
+    }
+    found
+}
+
+/// The manifests of cert-manager's definitions, or none with a visible note when they are not there.
+pub fn certificate_definitions() -> Vec<PathBuf> {
+    let found: Vec<PathBuf> =
+        list(&cache().join("crds/cert-manager")).into_iter().filter(|path| is_yaml(path)).collect();
+    if found.is_empty() {
+        skip("the definitions of cert-manager are missing (tests/peers/build cert-manager-crds)");
+    }
+    found
+}
+
+/// Manifests of definitions that no peer brings, from reference material beside the checkout; none with a visible note
+/// where there is no such material.
+pub fn reference_definitions(family: &str) -> Vec<PathBuf> {
+    let directory = checkout().join("../shared/reference/crds").join(family);
+    let found: Vec<PathBuf> = list(&directory).into_iter().filter(|path| is_yaml(path)).collect();
+    if found.is_empty() {
+        eprintln!("SKIPPED: the definitions of {family} are not beside the checkout");
+    }
+    found
+}
+
+fn list(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    found.sort();
+    found
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "yaml")
+}
+
 /// A program that was run to its end.
 #[derive(Debug)]
 pub struct Ran {

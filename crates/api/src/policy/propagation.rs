@@ -177,11 +177,14 @@ fn three_hundred() -> i32 {
 
 /// How the old copy of a moved workload is removed.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Ord, PartialOrd, Hash, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("enum" = ["Directly", "Gracefully", "Never", "Immediately", "Graciously"]))]
 pub enum PurgeMode {
     /// At once, before the new one is made.
+    #[serde(alias = "Immediately")]
     Directly,
     /// When the new one is healthy, or after a time.
     #[default]
+    #[serde(alias = "Graciously")]
     Gracefully,
     /// Not by us.
     Never,

@@ -1,106 +1,50 @@
-//! Between the two versions of the bindings. The older one knows the template, replicas, their
-//! resources, clusters and status; what else the newer one has does not survive the way through it.
+//! Between the two versions of the bindings: the older one says with the template how many replicas it has and what one
+//! of them needs. What else the newer one has, the older one does not show.
 
-use super::{
-    AggregatedStatusItem, AggregatedStatusItemV1Alpha1, ClusterResourceBinding, ClusterResourceBindingV1Alpha1,
-    ObjectReference, ObjectReferenceV1Alpha1, ReplicaRequirements, ResourceBinding, ResourceBindingSpec,
-    ResourceBindingSpecV1Alpha1, ResourceBindingStatus, ResourceBindingStatusV1Alpha1, ResourceBindingV1Alpha1,
-    TargetCluster, TargetClusterV1Alpha1,
-};
+use atoll_meta::Conversion;
+use serde_json::{Map, Value, json};
 
-impl From<ResourceBindingSpecV1Alpha1> for ResourceBindingSpec {
-    fn from(spec: ResourceBindingSpecV1Alpha1) -> Self {
-        let resource = spec.resource;
-        let requests = resource.resource_per_replicas;
-        let cluster = |target: TargetClusterV1Alpha1| TargetCluster {
-            name: target.name,
-            replicas: target.replicas,
-            components: Vec::new(),
-        };
-        ResourceBindingSpec {
-            resource: ObjectReference {
-                api_version: resource.api_version,
-                kind: resource.kind,
-                namespace: resource.namespace,
-                name: resource.name,
-                uid: String::new(),
-                resource_version: resource.resource_version,
-            },
-            replicas: resource.replicas,
-            replica_requirements: (!requests.is_empty())
-                .then(|| ReplicaRequirements { resource_request: requests, ..Default::default() }),
-            clusters: spec.clusters.into_iter().map(cluster).collect(),
-            ..Default::default()
-        }
+use super::{ClusterResourceBinding, ClusterResourceBindingV1Alpha1, ResourceBinding, ResourceBindingV1Alpha1};
+use crate::Kind;
+
+/// The conversions of the bindings.
+pub fn conversions() -> Vec<Conversion> {
+    vec![
+        conversion::<ResourceBindingV1Alpha1, ResourceBinding>(),
+        conversion::<ClusterResourceBindingV1Alpha1, ClusterResourceBinding>(),
+    ]
+}
+
+fn conversion<Served: Kind, Stored: Kind>() -> Conversion {
+    Conversion {
+        group: Served::GROUP,
+        kind: Served::KIND,
+        version: Served::VERSION,
+        storage: Stored::VERSION,
+        show: to_v1alpha1,
+        store: from_v1alpha1,
     }
 }
 
-impl From<ResourceBindingSpec> for ResourceBindingSpecV1Alpha1 {
-    fn from(spec: ResourceBindingSpec) -> Self {
-        let resource = spec.resource;
-        let cluster = |target: TargetCluster| TargetClusterV1Alpha1 { name: target.name, replicas: target.replicas };
-        ResourceBindingSpecV1Alpha1 {
-            resource: ObjectReferenceV1Alpha1 {
-                api_version: resource.api_version,
-                kind: resource.kind,
-                namespace: resource.namespace,
-                name: resource.name,
-                resource_version: resource.resource_version,
-                resource_per_replicas: spec
-                    .replica_requirements
-                    .map(|requirements| requirements.resource_request)
-                    .unwrap_or_default(),
-                replicas: spec.replicas,
-            },
-            clusters: spec.clusters.into_iter().map(cluster).collect(),
-        }
-    }
+fn spec(binding: &mut Value) -> Option<&mut Map<String, Value>> {
+    binding.get_mut("spec")?.as_object_mut()
 }
 
-impl From<ResourceBindingStatusV1Alpha1> for ResourceBindingStatus {
-    fn from(status: ResourceBindingStatusV1Alpha1) -> Self {
-        let item = |item: AggregatedStatusItemV1Alpha1| AggregatedStatusItem {
-            cluster_name: item.cluster_name,
-            status: item.status,
-            applied: item.applied,
-            applied_message: item.applied_message,
-            health: None,
-        };
-        ResourceBindingStatus {
-            conditions: status.conditions,
-            aggregated_status: status.aggregated_status.into_iter().map(item).collect(),
-            ..Default::default()
-        }
-    }
+fn to_v1alpha1(binding: &mut Value) {
+    let Some(spec) = spec(binding) else { return };
+    let replicas = spec.remove("replicas");
+    let needs = spec.remove("replicaRequirements");
+    let requests = needs.and_then(|mut needs| needs.as_object_mut()?.remove("resourceRequest"));
+    let Some(resource) = spec.get_mut("resource").and_then(Value::as_object_mut) else { return };
+    resource.extend(replicas.map(|replicas| ("replicas".to_owned(), replicas)));
+    resource.extend(requests.map(|requests| ("resourcePerReplicas".to_owned(), requests)));
 }
 
-impl From<ResourceBindingStatus> for ResourceBindingStatusV1Alpha1 {
-    fn from(status: ResourceBindingStatus) -> Self {
-        let item = |item: AggregatedStatusItem| AggregatedStatusItemV1Alpha1 {
-            cluster_name: item.cluster_name,
-            status: item.status,
-            applied: item.applied,
-            applied_message: item.applied_message,
-        };
-        ResourceBindingStatusV1Alpha1 {
-            conditions: status.conditions,
-            aggregated_status: status.aggregated_status.into_iter().map(item).collect(),
-        }
-    }
+fn from_v1alpha1(binding: &mut Value) {
+    let Some(spec) = spec(binding) else { return };
+    let Some(resource) = spec.get_mut("resource").and_then(Value::as_object_mut) else { return };
+    let replicas = resource.remove("replicas");
+    let requests = resource.remove("resourcePerReplicas");
+    spec.extend(replicas.map(|replicas| ("replicas".to_owned(), replicas)));
+    spec.extend(requests.map(|requests| ("replicaRequirements".to_owned(), json!({"resourceRequest": requests}))));
 }
-
-/// Both kinds of binding convert part by part.
-macro_rules! convert {
-    ($from:ident, $to:ident) => {
-        impl From<$from> for $to {
-            fn from(binding: $from) -> Self {
-                $to { metadata: binding.metadata, spec: binding.spec.into(), status: binding.status.map(Into::into) }
-            }
-        }
-    };
-}
-
-convert!(ResourceBindingV1Alpha1, ResourceBinding);
-convert!(ResourceBinding, ResourceBindingV1Alpha1);
-convert!(ClusterResourceBindingV1Alpha1, ClusterResourceBinding);
-convert!(ClusterResourceBinding, ClusterResourceBindingV1Alpha1);

@@ -8,4 +8,5 @@ mod work;
 
 pub use binding::*;
 pub use binding_v1alpha1::*;
+pub use convert::conversions;
 pub use work::*;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use atoll_meta::path::JsonPath;
-use atoll_meta::{FieldError, Revision, time};
+use atoll_meta::{Conversion, FieldError, Revision, time};
 use atoll_schema::{Compiled, Schema, Typed, Types};
 use serde_json::{Value, json};
 
@@ -15,6 +15,8 @@ pub struct Column {
     description: String,
     priority: i64,
     path: JsonPath,
+    /// What stands where there is no value.
+    missing: Value,
 }
 
 /// Where a kind keeps its replicas.
@@ -32,6 +34,8 @@ pub struct Custom {
     compiled: Option<Arc<Compiled>>,
     /// The schema of the version objects are stored in, if that is another one.
     stored: Option<Arc<Compiled>>,
+    /// How objects come from and get to that version, if by more than dropping what one of both does not know.
+    conversion: Option<Conversion>,
     columns: Vec<Column>,
     selectable: Vec<(String, JsonPath)>,
     scale: Option<ScalePaths>,
@@ -63,6 +67,7 @@ impl Custom {
         Self {
             compiled,
             stored: None,
+            conversion: None,
             columns: columns(version),
             selectable: selectable(version),
             scale: scale.is_object().then(|| ScalePaths {
@@ -82,6 +87,33 @@ impl Custom {
     pub fn stored_as(mut self, stored: Option<Arc<Compiled>>) -> Self {
         self.stored = stored;
         self
+    }
+
+    /// With the way to and from the version objects are stored in.
+    #[must_use]
+    pub fn converted_by(mut self, conversion: Option<Conversion>) -> Self {
+        self.conversion = conversion;
+        self
+    }
+
+    /// Whether objects are converted to and from the version they are stored in.
+    pub fn converts(&self) -> bool {
+        self.conversion.is_some()
+    }
+
+    /// Brings a stored object into this version.
+    pub fn show(&self, object: &mut Value) {
+        if let Some(conversion) = self.conversion {
+            (conversion.show)(object);
+            self.prune(object);
+        }
+    }
+
+    /// Brings an object of this version into that in which it is stored.
+    pub fn store(&self, object: &mut Value) {
+        if let Some(conversion) = self.conversion {
+            (conversion.store)(object);
+        }
     }
 
     /// The walker over its schema.
@@ -230,7 +262,8 @@ fn better_version<'a>(definition: &'a Value, version: &Value) -> Option<&'a str>
 
 fn cell(column: &Column, object: &Value, now: i64) -> Value {
     let found = column.path.find(object);
-    let Some(first) = found.first() else { return Value::Null };
+    let shown = |first: &&&Value| column.missing.is_null() || ***first != "";
+    let Some(first) = found.first().filter(shown) else { return column.missing.clone() };
     match column.ty.as_str() {
         "integer" => first.as_i64().map_or(Value::Null, Value::from),
         "number" => first.as_f64().map_or(Value::Null, Value::from),
@@ -275,6 +308,7 @@ fn columns(version: &Value) -> Vec<Column> {
                 },
                 priority: column["priority"].as_i64().unwrap_or_default(),
                 path: JsonPath::parse(column["jsonPath"].as_str()?).ok()?,
+                missing: column["missing"].clone(),
             })
         })
         .collect()

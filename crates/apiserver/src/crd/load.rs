@@ -148,6 +148,10 @@ fn kind_of(hub: &Hub, definition: &Value, version: &Value, storage: &str, since:
         storage_group: group.into(),
         storage_version: storage.into(),
         prefix: prefix(group, name, kind),
-        source: Source::Custom(Arc::new(Custom::new(definition, version, compiled, since).stored_as(stored))),
+        source: Source::Custom(Arc::new(
+            Custom::new(definition, version, compiled, since)
+                .stored_as(stored)
+                .converted_by(hub.conversion(group, kind, name, storage)),
+        )),
     })
 }

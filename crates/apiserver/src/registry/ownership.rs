@@ -24,22 +24,30 @@ impl Call {
             reset,
             versions: &|_| true,
         };
-        if self.kind.custom().is_some() {
-            // Metadata has a schema of its own and was looked at before.
-            let meta = object["metadata"].take();
-            let fits = request.fits(object);
-            object["metadata"] = meta;
-            if !fits {
-                metadata(object).remove("managedFields");
-                return Ok(());
+        let fits = |tree: &mut Value| {
+            if self.kind.custom().is_none() {
+                return true;
             }
-        }
+            // Metadata has a schema of its own and was looked at before.
+            let meta = tree["metadata"].take();
+            let fits = request.fits(tree);
+            tree["metadata"] = meta;
+            fits
+        };
         if !self.kind.converts() && &*self.kind.kind != "Event" {
-            managed::update(&request, live, object);
+            if fits(object) {
+                managed::update(&request, live, object);
+            } else {
+                metadata(object).remove("managedFields");
+            }
             return Ok(());
         }
         let live = live.map(|live| self.tracked_form(live));
         let mut shown = self.tracked_form(object);
+        if !fits(&mut shown) {
+            metadata(object).remove("managedFields");
+            return Ok(());
+        }
         managed::update(&request, live.as_ref(), &mut shown);
         let managed = shown["metadata"].get_mut("managedFields").map(Value::take);
         put_managed(object, managed);

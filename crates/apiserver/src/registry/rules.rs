@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::metadata::{metadata, put};
 use crate::call::Call;
+use crate::crd::Custom;
 
 impl Call {
     /// Finds what is wrong with a new object.
@@ -13,7 +14,7 @@ impl Call {
         let mut errors = strategy::validate_metadata(&object["metadata"], self.kind.name_rule(), self.kind.namespaced);
         match self.kind.custom() {
             None => errors.extend(strategy::validate_create(&self.strategy(now), object)),
-            Some(custom) => errors.extend(custom.validate(object, None, |_| {})),
+            Some(custom) => errors.extend(self.custom_errors(custom, object, None, |_| {})),
         }
         errors
     }
@@ -22,8 +23,25 @@ impl Call {
     pub(super) fn default_custom(&self, old: &mut Value) {
         if let Some(custom) = self.kind.custom() {
             custom.default_stored(old);
-            custom.default(old);
+            if !custom.converts() {
+                custom.default(old);
+            }
         }
+    }
+
+    /// What is wrong with a custom object, said of the fields its writer knows: those of the version of the request.
+    fn custom_errors(
+        &self,
+        custom: &Custom,
+        new: &Value,
+        old: Option<&Value>,
+        warn: impl Fn(String),
+    ) -> Vec<FieldError> {
+        if !custom.converts() {
+            return custom.validate(new, old, warn);
+        }
+        let shown = |tree: &Value| crate::convert::to(&self.kind, tree.clone());
+        custom.validate(&shown(new), old.map(shown).as_ref(), warn)
     }
 
     /// Lets the kind keep what this endpoint cannot change.
@@ -93,7 +111,7 @@ impl Call {
             (None, "resize") => errors.extend(strategy::validate_resize(new, old)),
             (None, _) => errors.extend(strategy::validate_update(&self.strategy(now), new, old)),
             (Some(custom), _) => {
-                let found = custom.validate(new, Some(old), |text| self.warn(text));
+                let found = self.custom_errors(custom, new, Some(old), |text| self.warn(text));
                 errors.extend(found.into_iter().map(|error| if sub == "status" { of_status(error) } else { error }));
             }
         }

@@ -203,6 +203,7 @@ impl Call {
     ) -> Result<Stored, Lost> {
         if self.kind.converts() {
             new = crate::convert::from(&self.kind, new);
+            crate::convert::keep_unseen(&self.kind, &mut new, &old);
         }
         new["apiVersion"] = self.kind.storage_api_version().into();
         self.check_preconditions(entry, &mut new).map_err(Lost::Failed)?;

@@ -44,6 +44,7 @@ impl Parts {
     /// Starts what every hub has.
     pub async fn start(&self) -> anyhow::Result<()> {
         self.hub.add_native(|instance| &*instance.name == "root", atoll_api::crds(atoll_api::CrdSet::Atoll)).await?;
+        self.hub.add_conversions(&atoll_api::work::conversions());
         self.hub.add_native(|instance| &*instance.name != "root", atoll_api::crds(atoll_api::CrdSet::Karmada)).await?;
         self.hub
             .add_native(|instance| &*instance.name != "root", atoll_api::crds(atoll_api::CrdSet::Kubeocean))

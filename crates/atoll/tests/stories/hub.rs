@@ -133,11 +133,13 @@ impl Hub {
 
     /// Starts kubectl, which goes on until dropped.
     pub fn follow(&self, words: &str) -> Follow {
-        self.follow_in("member1", words)
+        self.follow_in("member1", words, &[])
     }
 
-    fn follow_in(&self, context: &str, words: &str) -> Follow {
+    /// The same in a context, with variables set.
+    pub fn follow_in(&self, context: &str, words: &str, variables: &[(&str, &str)]) -> Follow {
         let mut command = self.command(context);
+        command.envs(variables.iter().copied());
         command.args(words.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = command.spawn().unwrap();
         let output = process.stdout.take().map(BufReader::new);
@@ -160,7 +162,7 @@ impl Hub {
     /// every second, too.
     #[track_caller]
     fn until_ran(&self, words: &str, fits: impl Fn(&Ran) -> bool) -> Ran {
-        let mut changes = self.follow_in("root", "get --raw /manage/v1alpha1/watch");
+        let mut changes = self.follow_in("root", "get --raw /manage/v1alpha1/watch", &[]);
         let lines = changes.output.take().unwrap().lines().map_while(Result::ok);
         let (tell, told) = mpsc::channel();
         std::thread::spawn(move || lines.for_each(|_| _ = tell.send(())));

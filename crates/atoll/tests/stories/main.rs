@@ -9,3 +9,4 @@ mod pods;
 mod processes;
 mod rollouts;
 mod tenants;
+mod versions;

@@ -169,6 +169,22 @@ fn ports_are_forwarded() {
 }
 
 #[test]
+fn ports_are_forwarded_through_the_instance_a_member_is_joined_to() {
+    let Some(hub) = Hub::demo() else { return };
+    hub.kubectl("create deployment web --image=nginx --port=80").ok();
+    hub.kubectl("rollout status deployment/web --timeout=60s").ok();
+    let server = hub.in_fleet("config view --minify -o jsonpath={.clusters[0].cluster.server}").ok();
+    let through = format!("--server {server}/apis/cluster.karmada.io/v1alpha1/clusters/member1/proxy");
+    // Over a WebSocket, and in the older way of kubectl.
+    for sockets in ["true", "false"] {
+        let words = format!("{through} port-forward deployment/web :80");
+        let mut forward = hub.follow_in("fleet", &words, &[("KUBECTL_PORT_FORWARD_WEBSOCKETS", sockets)]);
+        let answer = peers::through_forward(&forward.line());
+        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("/hello"), "{sockets}: {answer}");
+    }
+}
+
+#[test]
 fn a_container_asks_a_service() {
     let Some(hub) = Hub::demo() else { return };
     hub.kubectl("create deployment web --image=nginx --port=80").ok();

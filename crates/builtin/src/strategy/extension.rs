@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use atoll_meta::FieldPath;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::access::default_service;
 use super::errors::Errors;
-use super::tree::{at, at_mut, fill, fill_map, fill_number, flag, has, int, items, items_mut, keep, text};
+use super::tree::{at, at_mut, fill, fill_map, fill_number, flag, has, int, items, items_mut, keep, set, text};
 use super::{PLAIN, Rules, metadata, name};
 
 pub(super) fn admission_rules(kind: &str) -> &'static Rules {
@@ -313,6 +313,14 @@ const API_SERVICE: Rules = Rules {
     default: |_, object| {
         default_service(object, "spec.service");
         fill_map(object, "spec");
+    },
+    create: |ctx, object| {
+        // What the server serves itself is there as soon as it is said.
+        if !has(object, "spec.service") {
+            let condition = json!({"type": "Available", "status": "True", "reason": "Local",
+                "message": "Local APIServices are always available", "lastTransitionTime": ctx.now});
+            set(object, "status.conditions", vec![condition]);
+        }
     },
     validate: api_service,
     validate_update: |new, _, out| api_service(new, out),

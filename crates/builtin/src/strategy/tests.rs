@@ -104,6 +104,13 @@ fn defaults_are_filled_in() {
             json!(443),
         ),
         (
+            "apiregistration.k8s.io",
+            "APIService",
+            json!({"spec": {"group": "a.b", "version": "v1"}}),
+            "/status/conditions/0/status",
+            json!("True"),
+        ),
+        (
             "flowcontrol.apiserver.k8s.io",
             "PriorityLevelConfiguration",
             json!({"spec": {"limited": {"limitResponse": {"queuing": {}}}}}),

@@ -43,7 +43,7 @@ pub fn default(object: &mut Value, namespace: Option<&str>, create: bool, id: im
         }
     }
     if let Some(application) = object.pointer_mut("/spec/failover/application").filter(|value| value.is_object())
-        && application["purgeMode"].as_str().unwrap_or("Gracefully") == "Gracefully"
+        && matches!(application["purgeMode"].as_str(), None | Some("Gracefully" | "Graciously"))
         && application["gracePeriodSeconds"].is_null()
     {
         application["gracePeriodSeconds"] = 600.into();

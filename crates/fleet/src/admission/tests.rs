@@ -30,6 +30,8 @@ fn a_policy_gets_its_id_finalizer_and_defaults() {
     );
     assert_eq!(object["spec"]["placement"]["replicaScheduling"]["replicaDivisionPreference"], "Weighted");
     assert_eq!(object["spec"]["failover"]["application"]["gracePeriodSeconds"], 600);
+    let older = policy(json!({"failover": {"application": {"decisionConditions": {}, "purgeMode": "Graciously"}}}));
+    assert_eq!(older["spec"]["failover"]["application"]["gracePeriodSeconds"], 600);
     let imports = policy(
         json!({"resourceSelectors": [{"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceImport"}]}),
     );
