@@ -27,6 +27,7 @@ mod detector;
 pub mod diff;
 pub mod discovery;
 pub mod enroll;
+mod events;
 mod everywhere;
 pub mod evict;
 mod execute;
