@@ -40,6 +40,7 @@ mod index;
 mod install;
 mod join;
 pub mod keys;
+mod loss;
 pub mod member;
 pub mod merge;
 mod namespaces;
