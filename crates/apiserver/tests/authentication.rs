@@ -389,7 +389,7 @@ async fn instances_share_their_default_roles_and_tell_extension_servers_whom_to_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_that_make_an_instance_at_the_same_time_both_serve_it() {
-    let engine: Arc<dyn atoll_store::Engine> = Arc::new(atoll_store::MemoryEngine::new());
+    let engine = std::sync::Arc::new(atoll_store::MemoryEngine::new());
     let (one, two) = (TestHub::over(engine.clone()).await, TestHub::over(engine).await);
     for round in 0..100 {
         let name = format!("i{round}");

@@ -11,7 +11,7 @@ use atoll_api::work::{Work, WorkSpec, WorkStatus};
 use atoll_interpreter::Interpreter;
 use atoll_meta::Status;
 use atoll_placement::Snapshot;
-use atoll_runtime::{Cache, Endpoint, Informer, Queue};
+use atoll_runtime::{Cache, Endpoint, Informer, Queue, Written};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
@@ -22,6 +22,7 @@ use crate::binding::Binding;
 use crate::company::{self, Company};
 use crate::customize::Customizations;
 use crate::discovery::Kinds;
+use crate::events::{About, Note, Trouble};
 use crate::evict::Unhealthy;
 use crate::index::Index;
 use crate::keys::{BindingKey, PolicyKey, TemplateKey};
@@ -63,6 +64,8 @@ pub struct Queues {
     pub customizations: Queue<()>,
     /// Requests for new decisions.
     pub rebalancers: Queue<Arc<str>>,
+    /// Events to be sent.
+    pub events: Queue<Arc<Note>>,
 }
 
 /// The informers of a fleet's own kinds.
@@ -122,6 +125,8 @@ pub struct Core {
     last_eviction: Mutex<Option<tokio::time::Instant>>,
     /// Since when copies are unhealthy, by binding.
     pub unhealthy: Mutex<HashMap<BindingKey, Unhealthy>>,
+    /// What was told of lasting trouble.
+    pub trouble: Mutex<Trouble>,
     /// Ends everything.
     pub stop: CancellationToken,
     pub(crate) informers: OnceLock<Informers>,
@@ -152,6 +157,7 @@ impl Core {
             unheard: Unheard::default(),
             last_eviction: Mutex::default(),
             unhealthy: Mutex::default(),
+            trouble: Mutex::default(),
             stop,
             informers: OnceLock::new(),
         })
@@ -235,17 +241,17 @@ impl Core {
 
     /// Creates a binding or replaces the one it was made from; `epoch` is that of the clusters its decision saw.
     pub async fn write_binding(&self, before: Option<&Binding>, after: &Binding, epoch: u64) -> Result<(), Status> {
-        self.write_binding_first(1, before, after, epoch).await
+        self.write_binding_first(1, before, after, epoch).await.map(drop)
     }
 
-    /// The same as the first of so many writes.
+    /// The same as the first of so many writes; gives what it left behind.
     pub async fn write_binding_first(
         &self,
         writes: usize,
         before: Option<&Binding>,
         after: &Binding,
         epoch: u64,
-    ) -> Result<(), Status> {
+    ) -> Result<Written, Status> {
         let key = after.key();
         let body = after.to_value();
         let groups = company::groups(after);
@@ -265,7 +271,7 @@ impl Core {
                 crate::scheduler::undone(self, &key, groups);
             }
         }
-        written.map(|_| ())
+        written
     }
 
     /// Whether a binding of this generation was written with its decision, and the clusters are those that saw; tells so
@@ -294,10 +300,15 @@ impl Core {
         }
     }
 
-    /// Tells something about an object, without failing.
+    /// Tells something about an object, without failing and without waiting for it; a warning is not repeated at every
+    /// try.
     pub async fn event(&self, about: &Value, warning: bool, reason: &str, message: &str) {
-        let kind = if warning { "Warning" } else { "Normal" };
-        self.instance.event(about, kind, reason, message, self.now()).await;
+        let about = About::object(about);
+        if warning {
+            self.warn(about, reason, message);
+        } else {
+            self.tell(about, false, reason, message);
+        }
     }
 
     /// Looks at a binding whose template says nothing new: its decision and its works.

@@ -81,6 +81,24 @@ impl Record {
         }
     }
 
+    /// What the record is kept for: which clusters were refused by what, and the trouble. Not in it are numbers that
+    /// follow the room of clusters, which moves all the time.
+    fn grounds(&self) -> (BTreeSet<(String, &str)>, Option<&str>) {
+        let full = self.error.as_ref().is_some_and(|(reason, _)| reason == reason::UNSCHEDULABLE);
+        let told = self.refused.iter().filter(|(rule, _)| !(full && is_by_room(rule)));
+        let refused = told.flat_map(|(rule, clusters)| {
+            let digit = |letter: char| letter.is_ascii_digit();
+            let gist = if is_by_room(rule) { rule.replace(digit, "") } else { rule.clone() };
+            clusters.iter().map(move |cluster| (gist.clone(), cluster.as_str()))
+        });
+        // Of a sentence on room only how many clusters it speaks of.
+        let trouble = self.error.as_ref().map(|(_, message)| match message.split_once(' ') {
+            Some((count, _)) if full => count,
+            _ => message.as_str(),
+        });
+        (refused.collect(), trouble)
+    }
+
     /// Why a cluster is in or out, in one sentence.
     pub fn of_cluster(&self, name: &str) -> Option<String> {
         if let Some(Chosen(_, replicas, available)) = self.chosen.iter().find(|chosen| chosen.0 == name) {
@@ -94,6 +112,11 @@ impl Record {
         let (rule, _) = self.refused.iter().find(|(_, clusters)| clusters.iter().any(|cluster| cluster == name))?;
         Some(format!("refused by {rule}"))
     }
+}
+
+/// Whether a rule goes by numbers that follow the room of clusters, or the places of other workloads.
+fn is_by_room(rule: &str) -> bool {
+    ["SpreadConstraint:", "ReplicaAssignment:", "WorkloadAffinity:"].iter().any(|plugin| rule.starts_with(plugin))
 }
 
 /// What a decision needs to know besides the binding.
@@ -191,8 +214,8 @@ fn members<'a>(
 
 /// Decides if the binding needs it, and writes the outcome into the binding. Whether anything changed.
 ///
-/// A new outcome with the same clusters and the same trouble is no change: numbers such as
-/// the room of a cluster move all the time.
+/// A decision with the same clusters and the same trouble is none: the old one stands. Its record is written again only
+/// when other clusters are refused or others are the reasons, not when numbers such as the room of a cluster move.
 pub fn settle(binding: &mut Binding, around: &Surroundings<'_>) -> bool {
     if !is_ours(binding) {
         return false;
@@ -232,11 +255,22 @@ fn write(
             && before.affinity == record.affinity
     });
     if same && binding.spec.clusters == clusters && applied == Some(placement) && why != Trigger::Requested {
-        return false;
+        return before.is_some_and(|before| renew(binding, before, record));
     }
     binding.spec.clusters = clusters;
     binding.annotate(annotation::APPLIED_PLACEMENT, serde_json::to_string(placement).unwrap_or_default());
     binding.annotate(DECISION, serde_json::to_string(&record).unwrap_or_default());
+    true
+}
+
+/// Renews the record of a decision that stands, if it has become untrue; whether it had.
+fn renew(binding: &mut Binding, before: Record, record: Record) -> bool {
+    if before.refused == record.refused && before.error == record.error || before.grounds() == record.grounds() {
+        return false;
+    }
+    let Record { at, generation, trigger, .. } = before;
+    let renewed = Record { at, generation, trigger, ..record };
+    binding.annotate(DECISION, serde_json::to_string(&renewed).unwrap_or_default());
     true
 }
 
@@ -253,6 +287,35 @@ pub fn stamp(binding: &mut Binding, before: Option<&Binding>) {
         record.generation = generation;
         binding.annotate(DECISION, serde_json::to_string(&record).unwrap_or_default());
     }
+}
+
+/// What is to be told of a decision: where it goes, or why nowhere; `None` when it came out as the one before. That a
+/// first decision found a place is expected, and would be an event for everything that is ever made.
+pub fn news(before: Option<&Binding>, after: &Binding) -> Option<Result<String, String>> {
+    if before.is_none() && !failed(after) {
+        return None;
+    }
+    let record = Record::of(after)?;
+    let former = before.and_then(Record::of);
+    let known = former.as_ref().and_then(|former| former.error.as_ref()).map(|(reason, _)| reason);
+    match record.error {
+        Some((reason, message)) => (known != Some(&reason)).then_some(Err(message)),
+        None => {
+            let moved = known.is_some() || before.is_some_and(|before| before.spec.clusters != after.spec.clusters);
+            (former.is_some() && moved).then(|| Ok(places(&after.spec.clusters)))
+        }
+    }
+}
+
+/// Where something goes, in words.
+fn places(clusters: &[TargetCluster]) -> String {
+    let place = |target: &TargetCluster| match target.replicas {
+        0 => target.name.clone(),
+        1 => format!("{} (1 replica)", target.name),
+        many => format!("{} ({many} replicas)", target.name),
+    };
+    let all: Vec<String> = clusters.iter().map(place).collect();
+    if all.is_empty() { "placed in no cluster".to_owned() } else { format!("placed in {}", all.join(", ")) }
 }
 
 /// The reason and message of the condition `Scheduled`.
@@ -352,6 +415,66 @@ mod tests {
         assert_eq!((status, reason.as_str()), ("False", "NoClusterFit"));
         assert!(message.contains("0/1"), "{message}");
         assert!(binding.spec.clusters.is_empty());
+    }
+
+    #[test]
+    fn the_record_of_a_decision_that_stands_follows_the_clusters_but_not_their_room() {
+        let mut copied = binding(json!({"clusterAffinity": {"clusterNames": ["m1"]}}));
+        assert!(settle(&mut copied, &around(&snapshot(&["m1"]))));
+        let first = Record::of(&copied).unwrap();
+        let wider = snapshot(&["m1", "m2"]);
+        let later = Surroundings { now: Timestamp::from_second(60).unwrap(), ..around(&wider) };
+        assert!(settle(&mut copied, &later), "m2 joined and is refused");
+        let second = Record::of(&copied).unwrap();
+        assert_eq!(second.of_cluster("m2").unwrap(), "refused by ClusterAffinity: not named in clusterNames");
+        assert_eq!((&second.at, &second.trigger), (&first.at, &first.trigger), "the decision stands as it was");
+        assert_eq!(news(Some(&copied), &copied), None);
+        assert!(!settle(&mut copied, &later));
+
+        let mut nowhere = binding(json!({"clusterAffinity": {"clusterNames": ["gone"]}}));
+        settle(&mut nowhere, &around(&snapshot(&["m1"])));
+        assert!(settle(&mut nowhere, &around(&snapshot(&["m1", "m2"]))));
+        assert!(verdict(&Record::of(&nowhere).unwrap()).2.contains("0/2"), "the condition tells of both");
+
+        let record = |rule: &str, error: Option<(&str, &str)>| Record {
+            refused: BTreeMap::from([(rule.to_owned(), vec!["m2".to_owned()])]),
+            error: error.map(|(reason, message)| (reason.to_owned(), message.to_owned())),
+            ..Record::default()
+        };
+        let room = |message| Some((reason::UNSCHEDULABLE, message));
+        for (one, other, same) in [
+            (record("TaintToleration: a=1", None), record("TaintToleration: a=2", None), false),
+            (record("SpreadConstraint: ranked 3 of 3", None), record("SpreadConstraint: ranked 2 of 3", None), true),
+            (record("SpreadConstraint: ranked 3 of 3", None), record("SpreadConstraint: has no region", None), false),
+            (record("x", room("2 clusters have room for 5")), record("x", room("2 clusters have room for 6")), true),
+            (record("x", room("2 clusters have room for 5")), record("x", room("3 clusters have room for 5")), false),
+        ] {
+            assert_eq!(one.grounds() == other.grounds(), same, "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn an_outcome_is_told_when_it_changes() {
+        let (here, nowhere) = (snapshot(&["m1", "m2"]), snapshot(&["m3"]));
+        let mut first = binding(json!({"clusterAffinity": {"clusterNames": ["m1", "m2"]}}));
+        let fresh = first.clone();
+        settle(&mut first, &around(&here));
+        assert_eq!(news(None, &first), None, "a first place is expected");
+        assert_eq!(news(Some(&fresh), &first), None);
+        let mut lost = first.clone();
+        settle(&mut lost, &around(&nowhere));
+        for before in [None, Some(&fresh), Some(&first)] {
+            assert!(news(before, &lost).unwrap().unwrap_err().starts_with("0/1 clusters"));
+        }
+        assert_eq!(news(Some(&lost), &lost), None);
+        let mut back = lost.clone();
+        settle(&mut back, &around(&here));
+        let told = "placed in m1 (3 replicas), m2 (3 replicas)".to_owned();
+        assert_eq!(news(Some(&lost), &back), Some(Ok(told)));
+        let mut fewer = back.clone();
+        fewer.spec.clusters.truncate(1);
+        fewer.spec.clusters[0].replicas = 1;
+        assert_eq!(news(Some(&back), &fewer), Some(Ok("placed in m1 (1 replica)".to_owned())));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::attach;
 use crate::binding::Binding;
 use crate::core::{Core, fresh_id};
 use crate::detector;
+use crate::events::{self, About};
 use crate::keys::{BindingKey, TemplateKey};
 
 type Again = Result<Option<Duration>, Status>;
@@ -28,7 +29,13 @@ pub async fn distribute(core: Arc<Core>, key: BindingKey) -> Again {
     if let Some(parent) = active {
         for reference in &references {
             for template in find(&core, reference).await? {
-                tie(&core, parent, &template).await?;
+                let tied = tie(&core, parent, &template).await;
+                if let Some(status) = tied.as_ref().err().filter(|status| events::is_lasting(status)) {
+                    let [about, _] = About::both(parent);
+                    let message = format!("{template:?} cannot go along: {}", status.message);
+                    core.warn(about, "SyncScheduleResultToDependenciesFailed", &message);
+                }
+                tied?;
                 wanted.insert(template.binding());
             }
         }

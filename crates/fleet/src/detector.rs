@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use atoll_api::words::{finalizer, label};
 use atoll_meta::{Gvk, Status};
-use atoll_runtime::Patch;
+use atoll_runtime::{Patch, Written};
 use serde_json::{Value, json};
 
 use crate::binding::{self, Binding, Meaning, Priority};
 use crate::claim::{self, Claim};
 use crate::core::{Core, fresh_id};
+use crate::events::{self, About};
 use crate::keys::{PolicyKey, TemplateKey};
-use crate::policy::Policy;
+use crate::policy::{self, Policy};
 use crate::templates::{Sight, Watched};
 use crate::{attach, decision, gvr, scheduler};
 
@@ -47,7 +48,12 @@ pub async fn detect(core: Arc<Core>, key: TemplateKey) -> Again {
         Some(policy) => {
             // One that was written anew from what was read of a former one may bring its claim along.
             let fresh = claimed.is_none() || new == Some(Sight::Made);
-            bind(&core, &watched, &key, tree, &policy, Change { touched, fresh }).await
+            let bound = bind(&core, &watched, &key, &tree, &policy, Change { touched, fresh }).await;
+            if let Some(status) = bound.as_ref().err().filter(|status| events::is_lasting(status)) {
+                let message = format!("{} cannot be applied: {}", policy::title(&policy.key), status.message);
+                core.warn(About::object(&tree), "ApplyPolicyFailed", &message);
+            }
+            bound
         }
         None => release(&core, &watched, &key, &tree, claimed.as_ref()).await,
     };
@@ -122,7 +128,7 @@ async fn bind(
     core: &Core,
     watched: &Watched,
     key: &TemplateKey,
-    tree: Value,
+    tree: &Value,
     policy: &Policy,
     change: Change,
 ) -> Again {
@@ -137,23 +143,23 @@ async fn bind(
     }
     let seen = tree["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     if !policy.is_lazy() {
-        let claim = Claiming { core, watched, key, patch: claim::patch(&tree, Some(&policy.claim())) };
-        return put(core, key, &tree, policy, &seen, core.binding(&key.binding()), claim).await;
+        let claim = Claiming { core, watched, key, patch: claim::patch(tree, Some(&policy.claim())) };
+        return put(core, key, tree, policy, &seen, core.binding(&key.binding()), claim).await;
     }
     // A template that is younger than a lazy policy was made with it in mind.
     let fresh = change.fresh && policy.precedes(&seen);
     // One that was made anew, perhaps from what was read of the former one with its claim, is new as well: until it has
     // a binding of its own it has no claim, so that it still looks new if the hub ends meanwhile.
     let bound = core.binding(&key.binding());
-    let former = bound.as_ref().is_some_and(|binding| !binding.is_of(&tree));
+    let former = bound.as_ref().is_some_and(|binding| !binding.is_of(tree));
     let wanted = (!former).then(|| policy.claim());
-    let claim = Claiming { core, watched, key, patch: claim::patch(&tree, wanted.as_ref()) };
+    let claim = Claiming { core, watched, key, patch: claim::patch(tree, wanted.as_ref()) };
     if !change.touched && !fresh && !former {
         claim.write().await?;
         if let Some(bound) = bound.filter(|binding| binding.annotation(binding::ACTIVATED_BY).is_none()) {
             // It was made when the policy was not lazy, and stays as it is until the template changes.
             let mut noted = bound.clone();
-            noted.note_activation(&tree);
+            noted.note_activation(tree);
             core.write_binding(Some(&bound), &noted, core.epoch()).await?;
         }
         // Works still follow the template and its overrides, and clusters may have changed.
@@ -161,7 +167,7 @@ async fn bind(
         return Ok(None);
     }
     core.templates.note_activation(key, &seen);
-    let result = put(core, key, &tree, policy, &seen, bound, claim).await;
+    let result = put(core, key, tree, policy, &seen, bound, claim).await;
     if !matches!(result, Ok(None)) {
         // With its claim it does not look new any more.
         core.templates.put_touch(key);
@@ -200,17 +206,21 @@ async fn put(
     }
     if policy.is_lazy() {
         // With its claim it does not look new any more, also to those who come after the end of this hub.
-        core.write_binding(existing.as_ref(), &binding, epoch).await?;
+        let written = core.write_binding_first(1, existing.as_ref(), &binding, epoch).await?;
         claim.write().await?;
         follow_up(core, existing.as_ref(), &binding);
+        tell(core, existing.as_ref(), binding, &written);
         return Ok(None);
     }
     // Neither needs the other: whichever of them fails alone is made up for by another look.
     let writes = 1 + usize::from(claim.patch.is_some());
     let bound = core.write_binding_first(writes, existing.as_ref(), &binding, epoch);
     let (written, claimed) = tokio::join!(bound, claim.write());
+    if let Ok(written) = &written {
+        follow_up(core, existing.as_ref(), &binding);
+        tell(core, existing.as_ref(), binding, written);
+    }
     claimed.and(written)?;
-    follow_up(core, existing.as_ref(), &binding);
     Ok(None)
 }
 
@@ -220,6 +230,18 @@ fn follow_up(core: &Core, existing: Option<&Binding>, written: &Binding) {
     if existing.is_some_and(noted) {
         core.queues.works.add(written.key());
     }
+}
+
+/// Tells how the decision came out that was written with a binding.
+fn tell(core: &Core, existing: Option<&Binding>, mut binding: Binding, written: &Written) {
+    if decision::news(existing, &binding).is_none() {
+        return;
+    }
+    // A new one gets its uid only when it is written.
+    if let Some(item) = written.item().filter(|_| existing.is_none()) {
+        binding.metadata.uid = Some(item.object.head.uid.to_string());
+    }
+    scheduler::tell(core, existing, &binding);
 }
 
 /// The binding of a template under a policy with its decision, and the epoch of the clusters that saw.
@@ -296,7 +318,9 @@ async fn replace(core: &Core, key: &TemplateKey, other: &Binding, tree: &Value) 
 
 async fn priority(core: &Core, policy: &Policy) -> Result<Option<Priority>, Status> {
     let Some(wanted) = &policy.spec.schedule_priority else { return Ok(None) };
-    let class = core.instance.get(&gvr::priority_classes(), None, &wanted.priority_class_name).await?;
+    let name = &wanted.priority_class_name;
+    let class = core.instance.get_opt(&gvr::priority_classes(), None, name).await?;
+    let class = class.ok_or_else(|| Status::bad_request(format!("PriorityClass {name} does not exist")))?;
     let value = class["value"].as_i64().unwrap_or_default();
     Ok(Some(Priority(i32::try_from(value).unwrap_or(i32::MAX))))
 }

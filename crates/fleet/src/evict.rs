@@ -143,16 +143,44 @@ pub fn sooner(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
     [a, b].into_iter().flatten().min()
 }
 
-/// Leaves clusters whose taints are not borne (any longer); gives when the next one is due. `turn` tells how long to
-/// wait for the right to leave one more: too many at once would make a small fault a large one.
+/// Evictions that began between two states of a binding.
+pub fn begun<'a>(before: &'a Binding, after: &'a Binding) -> impl Iterator<Item = &'a GracefulEvictionTask> {
+    missing(&after.spec.graceful_eviction_tasks, &before.spec.graceful_eviction_tasks)
+}
+
+/// The evictions of `some` that are not among `others`.
+fn missing<'a>(
+    some: &'a [GracefulEvictionTask],
+    others: &'a [GracefulEvictionTask],
+) -> impl Iterator<Item = &'a GracefulEvictionTask> {
+    some.iter().filter(|task| !others.iter().any(|other| other.from_cluster == task.from_cluster))
+}
+
+/// What came of evictions between two states of a binding, in sentences.
+pub fn steps(before: &Binding, after: &Binding) -> Vec<String> {
+    let over = missing(&before.spec.graceful_eviction_tasks, &after.spec.graceful_eviction_tasks);
+    let over = over.map(|task| format!("eviction from cluster {} is over", task.from_cluster));
+    let begun = begun(before, after).map(|task| {
+        let why = if task.message.is_empty() { &task.reason } else { &task.message };
+        format!("eviction from cluster {} began: {why}", task.from_cluster)
+    });
+    over.chain(begun).collect()
+}
+
+/// When the next eviction is due, and what went wrong with those that were, in sentences.
+type Outcome = (Option<Duration>, Vec<String>);
+
+/// Leaves clusters whose taints are not borne (any longer). `turn` tells how long to wait for the right to leave one
+/// more: too many at once would make a small fault a large one.
 pub fn by_taints(
     binding: &mut Binding,
     taints: impl Fn(&str) -> Option<Vec<Taint>>,
     turn: impl Fn() -> Option<Duration>,
     now: Timestamp,
-) -> Option<Duration> {
+) -> Outcome {
+    let mut trouble = Vec::new();
     // What was agreed at the last decision counts, not what the policy says by now.
-    let placement = binding.applied_placement()?;
+    let Some(placement) = binding.applied_placement() else { return (None, trouble) };
     let rule = binding.spec.failover.as_ref().and_then(|failover| failover.cluster.clone());
     let directly = rule.as_ref().is_some_and(|rule| rule.purge_mode == ClusterPurgeMode::Directly);
     let state = rule.and_then(|rule| rule.state_preservation);
@@ -167,17 +195,22 @@ pub fn by_taints(
             next = sooner(next, Some(wait));
             continue;
         }
+        // A cluster that is lost cannot be asked again, so its workloads go without their state rather than not at all.
+        let preserved = preserve(state.as_ref(), status_in(binding, &name)).unwrap_or_else(|why| {
+            trouble.push(format!("evicted from cluster {name} without its state, which cannot be preserved: {why}"));
+            BTreeMap::new()
+        });
         let eviction = Eviction {
             purge_mode: if directly { PurgeMode::Directly } else { PurgeMode::Gracefully },
             reason: reason::TAINT_UNTOLERATED,
             message: format!("cluster {name} has a NoExecute taint that is not tolerated"),
             producer: producer::TAINT_MANAGER,
             grace: None,
-            preserved: preserve(state.as_ref(), status_in(binding, &name)).unwrap_or_default(),
+            preserved,
         };
         evict(binding, &name, eviction, now);
     }
-    next
+    (next, trouble)
 }
 
 fn status_in<'a>(binding: &'a Binding, cluster: &str) -> Option<&'a Value> {
@@ -185,9 +218,11 @@ fn status_in<'a>(binding: &'a Binding, cluster: &str) -> Option<&'a Value> {
     items.iter().find(|item| item.cluster_name == cluster)?.status.as_ref()
 }
 
-/// Leaves clusters in which the application has been unhealthy for too long; gives when the next one is due.
-pub fn by_health(binding: &mut Binding, unhealthy: &mut Unhealthy, now: Timestamp) -> Option<Duration> {
-    let rule = binding.spec.failover.as_ref()?.application.clone()?;
+/// Leaves clusters in which the application has been unhealthy for too long.
+pub fn by_health(binding: &mut Binding, unhealthy: &mut Unhealthy, now: Timestamp) -> Outcome {
+    let mut trouble = Vec::new();
+    let rule = binding.spec.failover.as_ref().and_then(|failover| failover.application.clone());
+    let Some(rule) = rule else { return (None, trouble) };
     let patience = Duration::from_secs(u64::try_from(rule.decision_conditions.toleration_seconds).unwrap_or_default());
     let items = binding.status.as_ref().map(|status| status.aggregated_status.clone()).unwrap_or_default();
     let namespaced = binding.key().is_namespaced();
@@ -214,7 +249,10 @@ pub fn by_health(binding: &mut Binding, unhealthy: &mut Unhealthy, now: Timestam
         let preserved = match preserve(rule.state_preservation.as_ref(), item.status.as_ref()) {
             Ok(preserved) => preserved,
             Err(why) => {
-                tracing::debug!(binding = ?binding.key(), cluster = item.cluster_name, why, "state cannot be preserved");
+                let name = &item.cluster_name;
+                if binding.spec.clusters.iter().any(|target| target.name == *name) {
+                    trouble.push(format!("not evicted from cluster {name}: its state cannot be preserved: {why}"));
+                }
                 continue;
             }
         };
@@ -230,7 +268,7 @@ pub fn by_health(binding: &mut Binding, unhealthy: &mut Unhealthy, now: Timestam
             unhealthy.remove(&item.cluster_name);
         }
     }
-    next
+    (next, trouble)
 }
 
 #[cfg(test)]
@@ -326,6 +364,43 @@ mod tests {
         for (taints, tolerations, expected) in cases {
             assert_eq!(leave_at(&taints, &tolerations, at(200)), expected, "{taints:?} {tolerations:?}");
         }
+    }
+
+    #[test]
+    fn evictions_are_told_when_they_begin_and_end() {
+        let before = binding("Healthy");
+        let mut after = before.clone();
+        let asked = Eviction { message: "asked for".to_owned(), ..eviction(PurgeMode::Gracefully) };
+        evict(&mut after, "m1", asked, at(0));
+        assert_eq!(steps(&before, &after), ["eviction from cluster m1 began: asked for"]);
+        assert_eq!(steps(&after, &after), [""; 0]);
+        let mut ended = after.clone();
+        settle(&mut ended, true, Duration::from_secs(600), at(1));
+        assert_eq!(steps(&after, &ended), ["eviction from cluster m1 is over"]);
+    }
+
+    #[test]
+    fn state_that_cannot_be_preserved_is_told() {
+        let state = json!({"rules": [{"aliasLabelName": "job", "jsonPath": "{.jobID}"}]});
+        let mut unwell = binding("Unhealthy");
+        unwell.spec.failover = serde_json::from_value(json!({"application": {
+            "decisionConditions": {"tolerationSeconds": 5}, "statePreservation": state.clone()},
+            "cluster": {"statePreservation": state}}))
+        .unwrap();
+        let mut since = Unhealthy::from([("m2".to_owned(), at(0))]);
+        let (next, trouble) = by_health(&mut unwell, &mut since, at(5));
+        assert_eq!(next, None);
+        assert_eq!(trouble, ["not evicted from cluster m2: its state cannot be preserved: {.jobID} finds nothing"]);
+        assert!(unwell.spec.graceful_eviction_tasks.is_empty());
+        unwell.annotate(atoll_api::words::annotation::APPLIED_PLACEMENT, "{}".to_owned());
+        let tainted = |name: &str| {
+            let taint = Taint { key: "a".into(), effect: "NoExecute".into(), ..Taint::default() };
+            (name == "m2").then(|| vec![taint])
+        };
+        let (_, trouble) = by_taints(&mut unwell, tainted, || None, at(5));
+        assert_eq!(trouble.len(), 1);
+        assert!(trouble[0].starts_with("evicted from cluster m2 without its state"), "{trouble:?}");
+        assert_eq!(unwell.spec.graceful_eviction_tasks.len(), 1);
     }
 
     #[test]

@@ -7,8 +7,10 @@ use atoll_api::cluster::Cluster;
 use atoll_meta::Status;
 use k8s_openapi::api::core::v1::Taint;
 
+use crate::binding::Binding;
 use crate::core::Core;
 use crate::decision::{self, Record};
+use crate::events::About;
 use crate::evict::{self, sooner};
 use crate::keys::BindingKey;
 use crate::scheduler;
@@ -26,25 +28,61 @@ pub async fn look_after(core: Arc<Core>, key: BindingKey) -> Again {
     let scheduled =
         Record::of(&after).is_some_and(|record| record.generation == after.generation() && record.error.is_none());
     let mut again = evict::settle(&mut after, scheduled, core.options.eviction_timeout, now);
+    let mut trouble = Vec::new();
     if core.options.failover && decision::is_ours(&after) {
         if core.options.evict_on_taints {
-            again =
-                sooner(again, evict::by_taints(&mut after, |name| taints(&core, name), || core.eviction_turn(), now));
+            let (next, met) = evict::by_taints(&mut after, |name| taints(&core, name), || core.eviction_turn(), now);
+            (again, trouble) = (sooner(again, next), met);
         }
         let mut unhealthy = core.unhealthy.lock();
         let since = unhealthy.entry(key.clone()).or_default();
-        again = sooner(again, evict::by_health(&mut after, since, now));
+        let (next, met) = evict::by_health(&mut after, since, now);
+        again = sooner(again, next);
+        trouble.extend(met);
         if since.is_empty() {
             unhealthy.remove(&key);
         }
     }
+    warn(&core, &before, &trouble);
     if after.spec != before.spec {
         // The new place is found in the same write.
         let epoch = scheduler::settle(&core, &mut after);
         decision::stamp(&mut after, Some(&before));
-        core.write_binding(Some(&before), &after, epoch).await?;
+        let written = core.write_binding(Some(&before), &after, epoch).await;
+        tell(&core, &before, &after, written.as_ref().err());
+        written?;
     }
     Ok(again.map(|delay| delay.max(Duration::from_millis(10))))
+}
+
+/// Tells what came of evictions.
+fn tell(core: &Core, before: &Binding, after: &Binding, failure: Option<&Status>) {
+    match failure {
+        None => {
+            for step in evict::steps(before, after) {
+                for about in About::both(after) {
+                    core.tell(about, false, "EvictWorkloadFromClusterSucceed", &step);
+                }
+            }
+            scheduler::tell(core, Some(before), after);
+        }
+        // Somebody else wrote the binding meanwhile, and it is looked at again.
+        Some(status) if status.code == 409 => {}
+        Some(status) => {
+            let left = evict::begun(before, after).map(|task| &task.from_cluster);
+            let sentences: Vec<String> =
+                left.map(|name| format!("cannot be evicted from cluster {name}: {}", status.message)).collect();
+            warn(core, before, &sentences);
+        }
+    }
+}
+
+fn warn(core: &Core, binding: &Binding, trouble: &[String]) {
+    for sentence in trouble {
+        for about in About::both(binding) {
+            core.warn(about, "EvictWorkloadFromClusterFailed", sentence);
+        }
+    }
 }
 
 fn taints(core: &Core, cluster: &str) -> Option<Vec<Taint>> {

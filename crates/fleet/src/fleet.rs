@@ -20,8 +20,8 @@ use crate::options::Options;
 use crate::overrides::OverridePolicy;
 use crate::policy::Policy;
 use crate::{
-    attach, clusters, customize, dependencies, detector, failover, gvr, namespaces, pace, rebalance, render, report,
-    scheduler, unified,
+    attach, clusters, customize, dependencies, detector, events, failover, gvr, namespaces, pace, rebalance, render,
+    report, scheduler, unified,
 };
 
 /// Changes of roles are gathered for this long.
@@ -140,6 +140,7 @@ fn run(core: &Arc<Core>, stop: &CancellationToken) {
     serve!(evictions, workers / 4 + 1, failover::look_after);
     serve!(rebalancers, 1, rebalance::rebalance);
     serve!(grants, 1, unified::grant);
+    serve!(events, 2, events::send);
 }
 
 fn informers(core: &Arc<Core>) -> Informers {

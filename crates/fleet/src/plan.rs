@@ -20,8 +20,10 @@ use crate::outlook::Outlook;
 use crate::policy::{Policies, Policy};
 use crate::{admission, claim, gvr};
 
+pub use crate::loss::{Loss, plan_without};
+
 /// What would become of one template.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Move {
     /// `Kind namespace/name`.
@@ -37,6 +39,12 @@ pub struct Move {
     /// Clusters whose room is what they last told, while the hub counts their nodes: they could not be asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub approximate: Vec<String>,
+    /// Of the loss of a cluster: `Unjoined`, or `ContactLost` when that alone is enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when: Option<&'static str>,
+    /// How long the loss is tolerated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_seconds: Option<i64>,
 }
 
 impl Move {
@@ -65,6 +73,9 @@ impl fmt::Display for Move {
         if let Some(error) = &self.error {
             write!(out, " no place: {error}")?;
         }
+        if let Some(seconds) = self.after_seconds {
+            write!(out, " (after {seconds} s)")?;
+        }
         if self.approximate.is_empty() {
             return Ok(());
         }
@@ -82,7 +93,7 @@ fn shares(binding: Option<&Binding>) -> BTreeMap<String, i32> {
 }
 
 /// Decides anew and compares.
-async fn compare(
+pub(crate) async fn compare(
     outlook: &Outlook<'_>,
     subject: String,
     before: Option<&Binding>,
@@ -93,7 +104,8 @@ async fn compare(
     let error =
         decided.then(|| Record::of(&after)).flatten().and_then(|record| record.error).map(|(_, message)| message);
     let approximate = outlook.uncounted(&after);
-    Move { subject, before: shares(before), after: shares(Some(&after)), error, taken_from, approximate }
+    let (before, after) = (shares(before), shares(Some(&after)));
+    Move { subject, before, after, error, taken_from, approximate, ..Move::default() }
 }
 
 fn subject(kind: &str, head: &Head) -> String {
@@ -107,11 +119,17 @@ pub async fn settings(root: &Endpoint, instance: &str) -> Result<Value, Status> 
     Ok(described["metadata"]["annotations"].clone())
 }
 
-/// What a new or changed policy would move; `policy` as it would be applied, with the `settings` of the instance.
-pub async fn plan(instance: &Endpoint, settings: &Value, policy: &Value, now: Timestamp) -> Result<Vec<Move>, Status> {
+/// The options of an instance with these settings, for those who only look.
+pub(crate) fn options(instance: &Endpoint, settings: &Value) -> Options {
     let mut options = Options::new(instance.clone(), Arc::new(RemoteMembers::default()));
     // What is not understood leaves all at the usual, also in the hub, which tells so.
     let _ = options.configure(settings);
+    options
+}
+
+/// What a new or changed policy would move; `policy` as it would be applied, with the `settings` of the instance.
+pub async fn plan(instance: &Endpoint, settings: &Value, policy: &Value, now: Timestamp) -> Result<Vec<Move>, Status> {
+    let options = options(instance, settings);
     let stored = admission::complete_policy(policy)?;
     let mut planned = Item::of(&stored)
         .and_then(|item| Policy::of(&item))
@@ -187,35 +205,10 @@ impl Plan<'_> {
             // It would stay where it is, and say so.
             Err(error) => {
                 let (before, error) = (shares(existing), Some(error.to_string()));
-                return Some(Move {
-                    subject,
-                    after: before.clone(),
-                    before,
-                    error,
-                    taken_from,
-                    approximate: Vec::new(),
-                });
+                return Some(Move { subject, after: before.clone(), before, error, taken_from, ..Move::default() });
             }
         };
         let after = binding::build(tree, &chosen, &meaning, None, existing, String::new);
         Some(compare(self.outlook, subject, existing, after, taken_from).await)
     }
-}
-
-/// What the loss of a cluster would move: every binding that is there, decided without it.
-pub async fn plan_without(instance: &Endpoint, cluster: &str, now: Timestamp) -> Result<Vec<Move>, Status> {
-    let outlook = Outlook::of(instance, now).await?.without(cluster)?;
-    let mut moves = Vec::new();
-    for before in outlook.bindings() {
-        if !before.spec.clusters.iter().any(|target| target.name == cluster) {
-            continue;
-        }
-        let mut after = before.clone();
-        after.spec.clusters.retain(|target| target.name != cluster);
-        let resource = &before.spec.resource;
-        let place = if resource.namespace.is_empty() { String::new() } else { format!("{}/", resource.namespace) };
-        let subject = format!("{} {place}{}", resource.kind, resource.name);
-        moves.push(compare(&outlook, subject, Some(before), after, None).await);
-    }
-    Ok(moves)
 }

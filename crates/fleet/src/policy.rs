@@ -144,6 +144,15 @@ impl Policy {
     }
 }
 
+/// `Kind namespace/name` of a policy.
+pub fn title(key: &PolicyKey) -> String {
+    if key.is_namespaced() {
+        format!("PropagationPolicy {}/{}", key.namespace, key.name)
+    } else {
+        format!("ClusterPropagationPolicy {}", key.name)
+    }
+}
+
 /// All policies of an instance.
 #[derive(Default)]
 pub struct Policies {

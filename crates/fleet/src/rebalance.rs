@@ -109,6 +109,7 @@ async fn serve(core: &Core, workload: &WorkloadReference, asked: Timestamp) -> R
     let epoch = scheduler::settle(core, &mut after);
     decision::stamp(&mut after, Some(&before));
     core.write_binding(Some(&before), &after, epoch).await?;
+    scheduler::tell(core, Some(&before), &after);
     Ok(ObservedWorkload { workload: workload.clone(), result: "Successful".into(), reason: String::new() })
 }
 

@@ -11,7 +11,8 @@ use atoll_meta::Status;
 use crate::binding::{Binding, Traits};
 use crate::company::{self, Company};
 use crate::core::Core;
-use crate::decision::{self, Hosts, Record, Surroundings};
+use crate::decision::{self, Hosts, Surroundings};
+use crate::events::About;
 use crate::keys::BindingKey;
 
 type Again = Result<Option<Duration>, Status>;
@@ -131,18 +132,20 @@ pub async fn decide(core: Arc<Core>, key: BindingKey) -> Again {
     }
     if after != before {
         core.write_binding(Some(&before), &after, epoch).await?;
-        tell(&core, &before, &after).await;
+        tell(&core, Some(&before), &after);
     }
     Ok(None)
 }
 
-async fn tell(core: &Core, before: &Binding, after: &Binding) {
-    let Some(record) = Record::of(after) else { return };
-    let old = Record::of(before).and_then(|record| record.error);
-    if let Some((_, message)) = &record.error
-        && old.as_ref() != record.error.as_ref()
-    {
-        core.event(&crate::binding::about(after), true, "ScheduleBindingFailed", message).await;
+/// Tells how a decision that was written came out, if otherwise than the one before.
+pub fn tell(core: &Core, before: Option<&Binding>, after: &Binding) {
+    let (warning, reason, message) = match decision::news(before, after) {
+        None => return,
+        Some(Ok(message)) => (false, "ScheduleBindingSucceed", message),
+        Some(Err(message)) => (true, "ScheduleBindingFailed", message),
+    };
+    for about in About::both(after) {
+        core.tell(about, warning, reason, &message);
     }
 }
 

@@ -88,6 +88,24 @@ impl Skip {
         native || self.reserves(&head.namespace) || head.label(label::CLAIMED_BY).is_some()
     }
 
+    /// Why an object is never spread, if it is not.
+    pub fn reason(&self, gvk: &Gvk, head: &Head) -> Option<String> {
+        if self.kind(gvk) {
+            let usual = Self { namespaces: Vec::new(), apis: Vec::new() };
+            let by = if usual.kind(gvk) { "" } else { " by fleet.atoll.io/skipped-propagating-apis" };
+            return Some(format!("kind {} is left out{by}", gvk.kind));
+        }
+        if self.reserves(&head.namespace) {
+            let reserved = names::is_reserved_namespace(&head.namespace);
+            let by = if reserved { "" } else { " by fleet.atoll.io/skipped-propagating-namespaces" };
+            return Some(format!("namespace {} is left out{by}", head.namespace));
+        }
+        if let Some(owner) = head.label(label::CLAIMED_BY) {
+            return Some(format!("a {owner} has taken charge of it"));
+        }
+        self.object(gvk, head).then(|| "every cluster has its own".to_owned())
+    }
+
     /// Whether a namespace stays here, with everything in it.
     fn reserves(&self, namespace: &str) -> bool {
         names::is_reserved_namespace(namespace) || self.namespaces.iter().any(|pattern| pattern.is_match(namespace))
@@ -182,6 +200,42 @@ mod tests {
         }
         assert!(Skip::new(&["(".into()], "").is_err());
         assert!(Skip::new(&[], "a/b/c/d").is_err() && Skip::new(&[], "a//c").is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn why_something_is_never_spread_can_be_told() -> Result<(), String> {
+        let skip = Skip::new(&["lab".into()], "a.io")?;
+        let core = |kind: &str| Gvk::new("", "v1", kind);
+        for (gvk, namespace, name, labels, expected) in [
+            (core("Secret"), "shop", "s", json!({}), None),
+            (core("Event"), "shop", "e", json!({}), Some("kind Event is left out")),
+            (
+                Gvk::new("a.io", "v1", "X"),
+                "shop",
+                "x",
+                json!({}),
+                Some("kind X is left out by fleet.atoll.io/skipped-propagating-apis"),
+            ),
+            (
+                core("Secret"),
+                "lab",
+                "s",
+                json!({}),
+                Some("namespace lab is left out by fleet.atoll.io/skipped-propagating-namespaces"),
+            ),
+            (core("Secret"), "karmada-system", "s", json!({}), Some("namespace karmada-system is left out")),
+            (core("ServiceAccount"), "shop", "default", json!({}), Some("every cluster has its own")),
+            (
+                core("Service"),
+                "shop",
+                "web",
+                json!({label::CLAIMED_BY: "MultiClusterService"}),
+                Some("a MultiClusterService has taken charge of it"),
+            ),
+        ] {
+            assert_eq!(skip.reason(&gvk, &head(namespace, name, labels)).as_deref(), expected);
+        }
         Ok(())
     }
 

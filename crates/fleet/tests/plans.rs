@@ -5,15 +5,15 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use atoll_fleet::plan::plan;
-use atoll_fleet::why::trace;
+use atoll_fleet::plan::{plan, plan_without};
+use atoll_fleet::why::{trace, trace_with};
 use atoll_meta::Gvr;
 use atoll_runtime::Patch;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use support::{
     NS, World, bindings, clusters, core, customization, customizations, definitions, deployment, deployments, gear,
-    gear_definition, gears, only, policies, policy,
+    gear_definition, gears, only, overrides, policies, policy,
 };
 
 /// Replicas of the binding by cluster.
@@ -254,4 +254,113 @@ async fn a_plan_counts_nodes_as_the_hub_does_or_says_that_it_could_not() {
         .await;
     world.instance.create(&policies(), NS, &rule).await.unwrap();
     world.eventually("it is as planned", async || shares(&world, "web-deployment").await == moves[0].after).await;
+}
+
+/// A policy for one Deployment.
+fn policy_for(name: &str, more: Value) -> Value {
+    let mut rule = policy(name, more);
+    rule["spec"]["resourceSelectors"][0]["name"] = name.into();
+    rule
+}
+
+/// What stands in the way of a template first.
+async fn obstacle(world: &World, settings: &Value, kind: &str, name: &str) -> String {
+    trace_with(&world.instance, settings, kind, "default", name).await.unwrap().obstacle.unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trace_names_what_the_controllers_stumble_over() {
+    let world = World::start(1).await;
+    for endpoint in [&world.instance, world.member("m1")] {
+        endpoint.create(&definitions(), None, &gear_definition()).await.unwrap();
+    }
+    let usual = Value::Null;
+    for (name, activation) in [("ranked", Value::Null), ("lazy", json!("Lazy"))] {
+        let class = json!({"priorityClassSource": "KubePriorityClass", "priorityClassName": "gold"});
+        let more = json!({"schedulePriority": class, "activationPreference": activation});
+        world.instance.create(&policies(), NS, &policy_for(name, more)).await.unwrap();
+        world.instance.create(&deployments(), NS, &deployment(name, 1)).await.unwrap();
+        let wanted = format!("PropagationPolicy default/{name} names PriorityClass gold, which does not exist.");
+        assert_eq!(obstacle(&world, &usual, "deployment", name).await, wanted);
+    }
+
+    let script = json!({"replicaResource": {"luaScript": "function GetReplicas(obj) error('no idea') end"}});
+    let custom = customization("gear", ("example.io/v1", "Gear"), script);
+    world.instance.create(&customizations(), None, &custom).await.unwrap();
+    let gear_kind = json!({"resourceSelectors": [{"apiVersion": "example.io/v1", "kind": "Gear"}]});
+    world.instance.create(&policies(), NS, &policy("gears", gear_kind)).await.unwrap();
+    world.instance.create(&gears(), NS, &gear("g", 1)).await.unwrap();
+    let found = obstacle(&world, &usual, "gear", "g").await;
+    assert!(found.starts_with("The interpreter cannot read Gear default/g: script failed in GetReplicas"), "{found}");
+
+    world.instance.create(&policies(), NS, &policy_for("differs", json!({}))).await.unwrap();
+    world.instance.create(&deployments(), NS, &deployment("differs", 1)).await.unwrap();
+    world.in_member("m1", &deployments(), "differs", |_| true).await;
+    let rule = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy", "metadata": {"name": "o", "namespace": "default"},
+        "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "differs"}],
+            "overrideRules": [{"overriders": {"plaintext": [{"path": "/spec/none/of/it", "operator": "replace", "value": 1}]}}]}});
+    world.instance.create(&overrides(), NS, &rule).await.unwrap();
+    let found = obstacle(&world, &usual, "deployment", "differs").await;
+    assert!(found.starts_with("The copy for cluster m1 cannot be made: override policy o: "), "{found}");
+
+    world.instance.create(&deployments(), NS, &deployment("nobodys", 1)).await.unwrap();
+    for (settings, expected) in [
+        (Value::Null, "No policy selects Deployment default/nobodys; 3 policies select its kind but not it."),
+        (
+            json!({"fleet.atoll.io/skipped-propagating-apis": "apps"}),
+            "Deployment default/nobodys is never propagated: kind Deployment is left out by fleet.atoll.io/skipped-propagating-apis.",
+        ),
+        (
+            json!({"fleet.atoll.io/skipped-propagating-namespaces": "def.*"}),
+            "Deployment default/nobodys is never propagated: namespace default is left out by fleet.atoll.io/skipped-propagating-namespaces.",
+        ),
+    ] {
+        assert_eq!(obstacle(&world, &settings, "deployment", "nobodys").await, expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_without_a_cluster_says_what_has_to_happen_before_anything_moves() {
+    let world = World::start(2).await;
+    // Whoever wants taints that evict has to allow them.
+    let definitions = atoll_api::crds(atoll_api::CrdSet::Atoll);
+    world.hub.add_native(|instance| &*instance.name == "root", definitions).await.unwrap();
+    let settings = json!({"fleet.atoll.io/failover": "true", "fleet.atoll.io/no-execute-taint-eviction": "true",
+        "fleet.atoll.io/allow-no-execute-taint-policy": "true"});
+    let described = json!({"apiVersion": "atoll.io/v1alpha1", "kind": "Instance",
+        "metadata": {"name": "fleet", "annotations": settings}, "spec": {"type": "Hosted"}});
+    let root = support::endpoint(&world.hub, "root");
+    root.create(&Gvr::new("atoll.io", "v1alpha1", "instances"), None, &described).await.unwrap();
+    let bears = |seconds: Value| json!([{"key": "away", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}]);
+    for (name, tolerations) in [("mover", json!([])), ("patient", bears(json!(300))), ("stayer", bears(Value::Null))] {
+        let home = json!({"placement": {"clusterTolerations": tolerations, "clusterAffinities": [
+            {"affinityName": "home", "clusterNames": ["m2"]}, {"affinityName": "away", "clusterNames": ["m1"]}]}});
+        world.instance.create(&policies(), NS, &policy_for(name, home)).await.unwrap();
+        world.instance.create(&deployments(), NS, &deployment(name, 1)).await.unwrap();
+        world.in_member("m2", &deployments(), name, |_| true).await;
+    }
+    let lost = async |settings: &Value| {
+        let loss = plan_without(&world.instance, settings, "m2", Timestamp::now()).await.unwrap();
+        let when: Vec<Value> =
+            loss.moves.iter().map(|step| serde_json::to_value(step).unwrap()["when"].clone()).collect();
+        (loss.to_string(), when)
+    };
+    let goes = |name: &str| format!("Deployment default/{name}: m1 new→1 m2 1→gone");
+    let (text, when) = lost(&Value::Null).await;
+    let head = "Failover is off in this instance: losing contact with m2 moves nothing. If m2 is unjoined, this moves:";
+    assert_eq!(text, format!("{head}\n{}\n{}\n{}\n", goes("mover"), goes("patient"), goes("stayer")));
+    assert_eq!(when, ["Unjoined"; 3]);
+    let (text, _) = lost(&settings).await;
+    assert!(text.starts_with("No ClusterTaintPolicy gives it a NoExecute taint for being silent: "), "{text}");
+    let rule = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterTaintPolicy", "metadata": {"name": "drain"},
+        "spec": {"addOnConditions": [{"conditionType": "Ready", "operator": "NotIn", "statusValues": ["True"]}],
+                 "taints": [{"key": "away", "effect": "NoExecute"}]}});
+    let taint_policies = Gvr::new("policy.karmada.io", "v1alpha1", "clustertaintpolicies");
+    world.instance.create(&taint_policies, None, &rule).await.unwrap();
+    let (text, when) = lost(&settings).await;
+    let head = "If contact with m2 is lost, it gets the NoExecute taint away, and this moves:";
+    assert_eq!(text, format!("{head}\n{}\n{} (after 300 s)\n", goes("mover"), goes("patient")));
+    assert_eq!(when, ["ContactLost"; 2]);
+    let none = plan_without(&world.instance, &settings, "m9", Timestamp::now()).await.unwrap_err();
+    assert_eq!(none.code, 404);
 }

@@ -307,8 +307,10 @@ async fn the_way_of_a_template_can_be_told_and_moves_are_planned() {
         })
         .await;
     assert!(text.contains("○ m2  refused by ClusterAffinity"), "{text}");
-    let moves = atoll_fleet::plan::plan_without(&world.instance, "m1", jiff::Timestamp::now()).await.unwrap();
-    assert!(moves[0].to_string().contains("m1 2→gone no place"), "{}", moves[0]);
+    let now = jiff::Timestamp::now();
+    let loss = atoll_fleet::plan::plan_without(&world.instance, &Value::Null, "m1", now).await.unwrap().to_string();
+    assert!(loss.starts_with("Failover is off in this instance: losing contact with m1 moves nothing."), "{loss}");
+    assert!(loss.contains("If m1 is unjoined, this moves:\n") && loss.contains("m1 2→gone no place"), "{loss}");
     let wider = json!({"placement": {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}}});
     let moves = atoll_fleet::plan::plan(&world.instance, &Value::Null, &policy("p", wider), jiff::Timestamp::now())
         .await

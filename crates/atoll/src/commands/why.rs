@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use atoll_runtime::Endpoint;
 use clap::Args;
+use serde_json::Value;
 
 use super::access::{Access, Fault, block_on, told};
 use super::output::{self, Format};
@@ -52,7 +53,10 @@ impl Why {
             let usage = || Fault::Usage(format!("give the template as KIND/NAME, such as deployment/{}", self.target));
             let (kind, name) = self.target.split_once('/').ok_or_else(usage)?;
             let fleet = self.access.endpoint("fleet").await?;
-            let trace = atoll_fleet::why::trace(&fleet, kind, &self.namespace, name).await.map_err(told)?;
+            // Only what is never propagated depends on them: who may not read them is not bothered with that.
+            let settings = settings(&self.access).await?.unwrap_or_default();
+            let trace =
+                atoll_fleet::why::trace_with(&fleet, &settings, kind, &self.namespace, name).await.map_err(told)?;
             if trace.template.is_none() && trace.binding.is_none() {
                 return Err(Fault::Missing(format!("there is no {}", trace.subject)).into());
             }
@@ -70,13 +74,23 @@ impl Plan {
         block_on(async move {
             let fleet = self.access.endpoint("fleet").await?;
             let now = jiff::Timestamp::now();
+            let settings = settings(&self.access).await?.unwrap_or_else(|why| {
+                eprintln!("the usual settings are assumed; {why}");
+                Value::Null
+            });
             let moves = match (&self.file, &self.without) {
-                (_, Some(cluster)) => atoll_fleet::plan::plan_without(&fleet, cluster, now).await.map_err(told)?,
+                (_, Some(cluster)) => {
+                    let planned = atoll_fleet::plan::plan_without(&fleet, &settings, cluster, now).await;
+                    let loss = planned.map_err(told)?;
+                    if !output::tree(self.output, &serde_json::to_value(&loss.moves)?)? {
+                        output::line(loss.to_string().trim_end());
+                    }
+                    return Ok(());
+                }
                 (Some(path), None) => {
                     let text =
                         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-                    let policy: serde_json::Value = serde_saphyr::from_str(&text)?;
-                    let settings = self.settings().await?;
+                    let policy: Value = serde_saphyr::from_str(&text)?;
                     atoll_fleet::plan::plan(&fleet, &settings, &policy, now).await.map_err(told)?
                 }
                 (None, None) => anyhow::bail!("give a policy with -f or a cluster with --without"),
@@ -94,22 +108,17 @@ impl Plan {
             Ok(())
         })
     }
+}
 
-    /// The settings of the instance. Who may not read them plans with the usual ones, and is told.
-    async fn settings(&self) -> anyhow::Result<serde_json::Value> {
-        let mut config = self.access.config("fleet").await?;
-        let url = config.cluster_url.to_string();
-        let Some((base, instance)) = url.trim_end_matches('/').split_once("/instances/") else {
-            return Ok(serde_json::Value::Null);
-        };
-        config.cluster_url = base.parse()?;
-        let root = Endpoint::remote("root", config, "atoll")?;
-        Ok(atoll_fleet::plan::settings(&root, instance).await.unwrap_or_else(|status| {
-            eprintln!(
-                "the usual settings are assumed; those of instance {instance} cannot be read: {}",
-                status.message
-            );
-            serde_json::Value::Null
-        }))
-    }
+/// The settings of the instance, or why they cannot be read.
+async fn settings(access: &Access) -> anyhow::Result<Result<Value, String>> {
+    let mut config = access.config("fleet").await?;
+    let url = config.cluster_url.to_string();
+    let Some((base, instance)) = url.trim_end_matches('/').split_once("/instances/") else {
+        return Ok(Ok(Value::Null));
+    };
+    config.cluster_url = base.parse()?;
+    let root = Endpoint::remote("root", config, "atoll")?;
+    let settings = atoll_fleet::plan::settings(&root, instance).await;
+    Ok(settings.map_err(|status| format!("those of instance {instance} cannot be read: {}", status.message)))
 }

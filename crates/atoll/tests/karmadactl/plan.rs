@@ -35,6 +35,11 @@ fn why_tells_the_whole_way_and_plans_move_nothing() {
     let without = atoll(&fleet, &["plan", "--without", "member2"]).ok();
     let line = without.lines().find(|line| line.starts_with("Deployment default/planned:")).unwrap_or_default();
     assert!(line.ends_with(": member1 2 member2 2→gone"), "{without}");
+    let head = "Failover is off in this instance: losing contact with member2 moves nothing. If member2 is unjoined,";
+    assert!(without.starts_with(head), "{without}");
+    let moves = atoll(&fleet, &["plan", "--without", "member2", "-o", "json"]).ok();
+    let moves: serde_json::Value = serde_json::from_str(&moves).unwrap();
+    assert!(moves.as_array().unwrap().iter().all(|step| step["when"] == "Unjoined"), "{moves}");
     changed["spec"]["placement"] = json!({"spreadConstraints": [{"minGroups": 2, "maxGroups": 1}]});
     let wrong = fleet.file("wrong.json", &changed.to_string()).display().to_string();
     assert!(atoll(&fleet, &["plan", "-f", &wrong]).fails().contains("maxGroups"));

@@ -9,6 +9,9 @@ pub fn obstacle(trace: &Trace) -> Option<String> {
     if template.deleting {
         return Some(format!("{subject} is being deleted."));
     }
+    if let Some(why) = &template.skipped {
+        return Some(format!("{subject} is never propagated: {why}."));
+    }
     let Some(policy) = &trace.policy else {
         let near = match template.near_policies {
             0 => String::new(),
@@ -16,7 +19,7 @@ pub fn obstacle(trace: &Trace) -> Option<String> {
             many => format!("; {many} policies select its kind but not it"),
         };
         return if trace.binding.is_some() {
-            goes_along(trace)
+            unreadable(trace).or_else(|| goes_along(trace))
         } else {
             Some(format!("No policy selects {subject}{near}."))
         };
@@ -26,6 +29,12 @@ pub fn obstacle(trace: &Trace) -> Option<String> {
     }
     if let Some(missing) = policy.missing_overrides.first() {
         return Some(format!("{} waits for override policy {missing}, which does not exist.", policy.name));
+    }
+    if let Some(class) = &policy.missing_priority_class {
+        return Some(format!("{} names PriorityClass {class}, which does not exist.", policy.name));
+    }
+    if let Some(why) = unreadable(trace) {
+        return Some(why);
     }
     let Some(binding) = &trace.binding else {
         let why = if policy.lazy {
@@ -47,6 +56,12 @@ pub fn obstacle(trace: &Trace) -> Option<String> {
     in_clusters(trace)
 }
 
+/// What cannot be read gets no binding, and an old binding does not follow it.
+fn unreadable(trace: &Trace) -> Option<String> {
+    let why = trace.template.as_ref()?.unreadable.as_ref()?;
+    Some(format!("The interpreter cannot read {}: {}", trace.subject, sentence(why)))
+}
+
 /// What goes along with others has no policy and no decision of its own.
 fn goes_along(trace: &Trace) -> Option<String> {
     if trace.binding.as_ref().is_some_and(|binding| binding.clusters.is_empty()) {
@@ -59,7 +74,13 @@ fn in_clusters(trace: &Trace) -> Option<String> {
     if trace.binding.as_ref().is_some_and(|binding| binding.clusters.is_empty()) {
         return Some("No cluster has been chosen yet.".to_owned());
     }
-    trace.clusters.iter().filter(|cluster| cluster.target).find_map(in_cluster)
+    let targets = || trace.clusters.iter().filter(|cluster| cluster.target);
+    // Works of a binding are made together: one that cannot be made holds all of them up.
+    let unmade = targets().find_map(|cluster| {
+        let why = cluster.unmade.as_ref()?;
+        Some(format!("The copy for cluster {} cannot be made: {}", cluster.name, sentence(why)))
+    });
+    unmade.or_else(|| targets().find_map(in_cluster))
 }
 
 fn in_cluster(cluster: &ClusterTrace) -> Option<String> {
@@ -75,7 +96,11 @@ fn in_cluster(cluster: &ClusterTrace) -> Option<String> {
         return Some(format!("Dispatching to cluster {name} is suspended."));
     }
     match work.applied.as_str() {
-        "True" => {}
+        "True" => {
+            if let Some(behind) = &work.behind {
+                return Some(format!("The last change has not reached cluster {name}: {behind}."));
+            }
+        }
         "False" => return Some(format!("Cluster {name} did not accept it: {}", sentence(&work.message))),
         _ => return Some(format!("Cluster {name} has not been sent it yet.")),
     }

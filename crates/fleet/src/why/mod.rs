@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::decision::Record;
 
-pub use gather::trace;
+pub use gather::{trace, trace_with};
 pub use judge::obstacle;
 
 /// The whole way of a template.
@@ -43,6 +43,12 @@ pub struct TemplateTrace {
     pub deleting: bool,
     /// How many policies of its namespace and of the instance select its kind but not it.
     pub near_policies: usize,
+    /// Why it is never propagated, whatever policies say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+    /// Why the interpreter cannot read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
 }
 
 /// The policy.
@@ -57,6 +63,9 @@ pub struct PolicyTrace {
     pub lazy: bool,
     /// Override policies it waits for.
     pub missing_overrides: Vec<String>,
+    /// The PriorityClass it names, if there is none of that name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_priority_class: Option<String>,
 }
 
 /// The binding.
@@ -93,6 +102,9 @@ pub struct ClusterTrace {
     pub target: bool,
     /// Why it was chosen or refused.
     pub decision: Option<String>,
+    /// Why no copy for it can be made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unmade: Option<String>,
     /// The work for it.
     pub work: Option<WorkTrace>,
     /// The object there.
@@ -111,6 +123,9 @@ pub struct WorkTrace {
     pub message: String,
     /// Whether it is held back.
     pub suspended: bool,
+    /// What it has not caught up with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behind: Option<String>,
 }
 
 /// The object in a member.

@@ -58,6 +58,9 @@ fn show_cluster(cluster: &ClusterTrace, out: &mut fmt::Formatter<'_>) -> fmt::Re
         (None, true) => writeln!(out, "  goes along")?,
         (None, false) => writeln!(out)?,
     }
+    if let Some(unmade) = &cluster.unmade {
+        writeln!(out, "    no copy can be made: {unmade}")?;
+    }
     if let Some(work) = &cluster.work {
         let state = match (work.suspended, work.applied.as_str()) {
             (true, _) => "held back",
@@ -66,7 +69,8 @@ fn show_cluster(cluster: &ClusterTrace, out: &mut fmt::Formatter<'_>) -> fmt::Re
             _ => "waiting",
         };
         let message = if work.applied == "False" { format!(": {}", work.message) } else { String::new() };
-        writeln!(out, "    work {} {state}{message}", work.name)?;
+        let behind = work.behind.as_ref().map(|behind| format!(", but {behind}")).unwrap_or_default();
+        writeln!(out, "    work {} {state}{message}{behind}", work.name)?;
     }
     if let Some(object) = &cluster.object {
         match object.exists {

@@ -52,7 +52,45 @@ fn the_first_obstacle_is_named() {
             },
             Some("No policy selects Deployment default/web; 2 policies"),
         ),
+        (
+            |t| {
+                t.policy = None;
+                t.binding = None;
+                let template = t.template.as_mut().unwrap();
+                (template.near_policies, template.skipped) = (2, Some("namespace lab is left out".into()));
+            },
+            Some("Deployment default/web is never propagated: namespace lab is left out."),
+        ),
         (|t| t.policy.as_mut().unwrap().exists = false, Some("does not exist any more")),
+        (
+            |t| t.policy.as_mut().unwrap().missing_priority_class = Some("gold".into()),
+            Some("PropagationPolicy default/p names PriorityClass gold, which does not exist."),
+        ),
+        (
+            |t| {
+                t.template.as_mut().unwrap().unreadable = Some("script failed in GetReplicas: no idea".into());
+                t.binding = None;
+            },
+            Some("The interpreter cannot read Deployment default/web: script failed in GetReplicas: no idea."),
+        ),
+        (
+            |t| {
+                t.template.as_mut().unwrap().unreadable = Some("no idea".into());
+                t.policy = None;
+            },
+            Some("The interpreter cannot read Deployment default/web: no idea."),
+        ),
+        (
+            |t| {
+                t.clusters.insert(0, ClusterTrace { name: "m0".into(), target: true, ..ClusterTrace::default() });
+                t.clusters[1].unmade = Some("override policy o: no such path".into());
+            },
+            Some("The copy for cluster m1 cannot be made: override policy o: no such path."),
+        ),
+        (
+            |t| t.clusters[0].work.as_mut().unwrap().behind = Some("generation 1 of the work is applied".into()),
+            Some("The last change has not reached cluster m1: generation 1 of the work is applied."),
+        ),
         (|t| t.policy.as_mut().unwrap().missing_overrides = vec!["o".into()], Some("waits for override policy o")),
         (
             |t| {
@@ -109,6 +147,32 @@ fn the_first_obstacle_is_named() {
             (Some(found), Some(part)) => assert!(found.contains(part), "{found} / {part}"),
             (found, expected) => panic!("{found:?} / {expected:?}"),
         }
+    }
+}
+
+#[test]
+fn a_work_that_has_not_caught_up_is_told() {
+    let work = |made_from: &str, generation: i64, applied: serde_json::Value| {
+        serde_json::from_value(json!({"metadata": {"generation": generation},
+            "spec": {"workload": {"manifests": [{"metadata": {"annotations": {"resourcetemplate.karmada.io/generation": made_from}}}]}},
+            "status": {"conditions": [{"type": "Applied", "status": "True", "reason": "R", "message": "",
+                "observedGeneration": applied, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}))
+        .unwrap()
+    };
+    let template = json!({"metadata": {"generation": 4}});
+    for (work, template, expected) in [
+        (work("4", 2, json!(2)), Some(&template), None),
+        (
+            work("3", 2, json!(2)),
+            Some(&template),
+            Some("the work is made from generation 3 of the template, which is at 4"),
+        ),
+        (work("3", 2, json!(2)), None, None),
+        (work("4", 2, json!(1)), Some(&template), Some("generation 1 of the work is applied, which is at 2")),
+        // The original's agent does not say which.
+        (work("4", 2, json!(null)), Some(&template), None),
+    ] {
+        assert_eq!(gather::behind(&work, template).as_deref(), expected);
     }
 }
 

@@ -11,20 +11,18 @@ use crate::context::Ctx;
 pub async fn call(ctx: &Ctx, method: &str, input: &Value) -> Result<Value, Status> {
     let ask = Ask(input);
     let endpoint = ctx.endpoint(ask.segment("instance")?).await?;
+    let settings = settings(ctx, ask.segment("instance")?).await?;
     if method == "GetWhy" {
-        let trace =
-            why::trace(&endpoint, ask.segment("kind")?, ask.segment("namespace")?, ask.segment("name")?).await?;
+        let (kind, namespace, name) = (ask.segment("kind")?, ask.segment("namespace")?, ask.segment("name")?);
+        let trace = why::trace_with(&endpoint, &settings, kind, namespace, name).await?;
         return Ok(
             json!({"text": trace.to_string(), "trace": serde_json::to_string(&trace).map_err(Status::internal)?}),
         );
     }
     let now = ctx.core.hub.now();
     let moves = match (ask.text("policy"), ask.segment_opt("without")?) {
-        ("", Some(cluster)) => plan::plan_without(&endpoint, cluster, now).await?,
-        (text, None) if !text.is_empty() => {
-            let settings = settings(ctx, ask.segment("instance")?).await?;
-            plan::plan(&endpoint, &settings, &ask::object(text)?, now).await?
-        }
+        ("", Some(cluster)) => plan::plan_without(&endpoint, &settings, cluster, now).await?.moves,
+        (text, None) if !text.is_empty() => plan::plan(&endpoint, &settings, &ask::object(text)?, now).await?,
         _ => return Err(Status::bad_request("give either a policy or a cluster that might be lost")),
     };
     let moves: Vec<Value> = moves
