@@ -29,19 +29,15 @@ pub async fn look_after(core: Arc<Core>, key: BindingKey) -> Again {
         Record::of(&after).is_some_and(|record| record.generation == after.generation() && record.error.is_none());
     let mut again = evict::settle(&mut after, scheduled, core.options.eviction_timeout, now);
     let mut trouble = Vec::new();
+    let mut since = core.unhealthy.lock().get(&key).cloned().unwrap_or_default();
     if core.options.failover && decision::is_ours(&after) {
         if core.options.evict_on_taints {
             let (next, met) = evict::by_taints(&mut after, |name| taints(&core, name), || core.eviction_turn(), now);
             (again, trouble) = (sooner(again, next), met);
         }
-        let mut unhealthy = core.unhealthy.lock();
-        let since = unhealthy.entry(key.clone()).or_default();
-        let (next, met) = evict::by_health(&mut after, since, now);
+        let (next, met) = evict::by_health(&mut after, &mut since, now);
         again = sooner(again, next);
         trouble.extend(met);
-        if since.is_empty() {
-            unhealthy.remove(&key);
-        }
     }
     warn(&core, &before, &trouble);
     if after.spec != before.spec {
@@ -50,8 +46,16 @@ pub async fn look_after(core: Arc<Core>, key: BindingKey) -> Again {
         decision::stamp(&mut after, Some(&before));
         let written = core.write_binding(Some(&before), &after, epoch).await;
         tell(&core, &before, &after, written.as_ref().err());
+        // What could not be written has not been left: its time goes on.
         written?;
     }
+    let mut unhealthy = core.unhealthy.lock();
+    if since.is_empty() {
+        unhealthy.remove(&key);
+    } else {
+        unhealthy.insert(key, since);
+    }
+    drop(unhealthy);
     Ok(again.map(|delay| delay.max(Duration::from_millis(10))))
 }
 
