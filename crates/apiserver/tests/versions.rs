@@ -211,3 +211,27 @@ async fn definitions_that_are_stored_are_converted_too() {
     test.ask("POST", OLDER, older(), 201).await;
     assert_eq!(test.stored(200).await["spec"]["replicas"], 3);
 }
+
+#[tokio::test]
+async fn kinds_without_a_conversion_are_served_as_they_are_stored() {
+    let test = fleet().await;
+    let instance = test.hub.instance("fleet").unwrap();
+    for definition in atoll_api::crds(atoll_api::CrdSet::Karmada) {
+        let spec = &definition["spec"];
+        for version in spec["versions"].as_array().unwrap() {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            let (group, version) = (text(&spec["group"]), text(&version["name"]));
+            let kind = instance.kind(&group, &version, &text(&spec["names"]["plural"])).unwrap();
+            let wanted = kind.kind.ends_with("ResourceBinding") && version == "v1alpha1";
+            assert_eq!(kind.converts(), wanted, "{version} {}", kind.kind);
+        }
+    }
+    test.ask("POST", OLDER, older(), 201).await;
+    let key = atoll_meta::Key::new("work.karmada.io", "resourcebindings", "default", "web");
+    let entry = test.hub.read(&instance, key.as_str()).await.unwrap().unwrap();
+    // No tree is made of what is stored in the version that is asked for, whoever wrote it.
+    for (version, stored) in [("v1alpha1", false), ("v1alpha2", true)] {
+        let kind = instance.kind("work.karmada.io", version, "resourcebindings").unwrap();
+        assert_eq!(kind.is_stored_form(&entry), stored, "{version}");
+    }
+}

@@ -9,7 +9,7 @@ mod generate;
 mod normal;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use atoll_meta::Gvr;
@@ -65,13 +65,9 @@ fn unordered(status: &mut Value) {
     status["message"] = message.into();
 }
 
-/// The definitions of a directory.
-fn definitions(directory: &Path) -> Vec<Value> {
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    let yaml = files.into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));
-    let texts = yaml.map(|path| std::fs::read_to_string(path).unwrap());
+/// The definitions in manifests.
+fn definitions(files: Vec<PathBuf>) -> Vec<Value> {
+    let texts = files.into_iter().map(|path| std::fs::read_to_string(path).unwrap());
     let parts: Vec<String> =
         texts.flat_map(|text| text.split("\n---\n").map(ToOwned::to_owned).collect::<Vec<_>>()).collect();
     let trees = parts.iter().filter_map(|text| serde_saphyr::from_str::<Value>(text).ok());
@@ -79,21 +75,10 @@ fn definitions(directory: &Path) -> Vec<Value> {
 }
 
 fn all() -> Vec<Value> {
-    let mut found = Vec::new();
-    let shared = peers::checkout().join("../shared/reference/crds");
-    for (name, directory) in [
-        ("Karmada", shared.join("karmada")),
-        ("Kubeocean", shared.join("kubeocean")),
-        ("Clusterpedia", shared.join("clusterpedia")),
-        ("cert-manager", peers::cache().join("crds/cert-manager")),
-    ] {
-        let own = definitions(&directory);
-        if own.is_empty() {
-            eprintln!("SKIPPED: the definitions of {name} are not at {}", directory.display());
-        }
-        found.extend(own);
-    }
-    found
+    let mut files = peers::karmada_definitions();
+    files.extend(peers::certificate_definitions());
+    files.extend(["kubeocean", "clusterpedia"].map(peers::reference_definitions).concat());
+    definitions(files)
 }
 
 async fn established(side: &Endpoint, definition: &Value) -> Value {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use atoll_testkit::peers;
 use serde_json::{Map, Value, json};
 
 use crate::case::{Case, Story};
@@ -80,13 +81,8 @@ fn case(name: String, send: String, body: Option<Value>) -> Case {
 }
 
 fn files() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference/crds");
-    let list = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut all: Vec<PathBuf> = list(&directory).flat_map(|project| list(&project).collect::<Vec<_>>()).collect();
-    all.sort();
-    if all.is_empty() {
-        println!("SKIPPED: no definitions at {}", directory.display());
-    }
+    let mut all = peers::karmada_definitions();
+    all.extend(["kubeocean", "clusterpedia"].map(peers::reference_definitions).concat());
     all
 }
 
