@@ -97,7 +97,7 @@ fn works(options: &AgentOptions, index: &Arc<Index>, member: &Arc<Member>) -> In
         let Some(member) = member.upgrade() else { return };
         member.heard(&change.item().object.head.name, &change.item().revision);
         if concerns {
-            member.order((*change.item().object.head.name).into());
+            member.order(change.item());
         }
     })
 }

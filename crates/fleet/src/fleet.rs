@@ -334,7 +334,7 @@ fn work_sink(core: &Core, change: Change) {
     if let Some(member) = core.members.get(member) {
         member.heard(&change.item().object.head.name, &change.item().revision);
         if concerns {
-            member.order((*head.name).into());
+            member.order(change.item());
         }
     }
     let id = head.label(label::BINDING_ID).or_else(|| head.label(label::CLUSTER_BINDING_ID));

@@ -115,7 +115,8 @@ impl Index {
         self.works.write().remove(id);
     }
 
-    /// Follows the works: notes and forgets their ids. Whether more changed than the status.
+    /// Follows the works: notes and forgets their ids. Whether more changed than the status; a work is carried out only
+    /// once it has our finalizer, which others do not give it.
     pub fn take_work(&self, change: &Change) -> bool {
         let head = &change.item().object.head;
         let id = head.label(label::WORK_ID);
@@ -130,7 +131,10 @@ impl Index {
             self.remove_work(former);
         }
         // Another work of the same name may take the place of one that was not seen to go.
-        old.uid != head.uid || old.generation != head.generation || old.deleting != head.deleting
+        old.uid != head.uid
+            || old.generation != head.generation
+            || old.deleting != head.deleting
+            || old.finalizers != head.finalizers
     }
 
     /// Namespace and name of the work with an id.
@@ -157,6 +161,18 @@ mod tests {
         assert_eq!((index.work("i1"), index.work("i2").map(|(_, name)| name)), (None, Some("w".into())));
         assert!(index.take_work(&Change::Deleted(work("u2", "i2", "4"))));
         assert_eq!(index.work("i2"), None);
+    }
+
+    #[test]
+    fn a_work_that_gets_a_finalizer_is_looked_at_again() {
+        let work = |finalizers: &[&str]| {
+            let tree = serde_json::json!({"metadata": {"name": "w", "namespace": "karmada-es-m1", "uid": "u", "generation": 1,
+                "finalizers": finalizers, "resourceVersion": "1"}});
+            atoll_runtime::Item::of(&tree).expect("a small object")
+        };
+        let index = Index::default();
+        assert!(index.take_work(&Change::Updated(work(&[]), work(&["f"]))));
+        assert!(!index.take_work(&Change::Updated(work(&["f"]), work(&["f"]))));
     }
 
     #[test]

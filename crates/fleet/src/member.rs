@@ -32,12 +32,32 @@ pub struct Stamp {
 }
 
 /// What we last wrote into a member for a work.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Written {
     /// The work.
     pub work: Stamp,
-    /// Generation of the member's object or, where there is none, its resourceVersion.
-    pub version: String,
+    /// Of each manifest the version of the member's object; empty where nothing was written yet.
+    versions: Vec<String>,
+}
+
+impl Written {
+    /// The version of the object of a manifest, if it was written.
+    pub fn version(&self, ordinal: usize) -> Option<&str> {
+        self.versions.get(ordinal).map(String::as_str).filter(|version| !version.is_empty())
+    }
+
+    /// Notes the version of the object of a manifest; what is known of another state of the work counts no more.
+    fn note(&mut self, work: Stamp, ordinal: usize, version: String) {
+        if self.work != work {
+            self.versions.clear();
+            self.work = work;
+        }
+        if self.versions.len() <= ordinal {
+            self.versions.reserve_exact(ordinal + 1 - self.versions.len());
+            self.versions.resize(ordinal + 1, String::new());
+        }
+        self.versions[ordinal] = version;
+    }
 }
 
 /// What was last told of a work, until it comes back to us.
@@ -173,9 +193,9 @@ impl Member {
         self.written.lock().get(work).cloned()
     }
 
-    /// Notes what we wrote for a work.
-    pub fn note(&self, work: &Arc<str>, written: Written) {
-        self.written.lock().insert(work.clone(), written);
+    /// Notes what we wrote for a manifest of a work.
+    pub fn note(&self, work: &Arc<str>, stamp: Stamp, ordinal: usize, version: String) {
+        self.written.lock().entry(work.clone()).or_default().note(stamp, ordinal, version);
     }
 
     /// Forgets a work.
@@ -219,9 +239,9 @@ impl Member {
         };
     }
 
-    /// Takes a work that says something new: orders go before states.
-    pub fn order(&self, work: Arc<str>) {
-        self.queue.add_ranked(work, 1);
+    /// Takes a work that says something new: orders go before states, and what others need before them.
+    pub fn order(&self, work: &Item) {
+        self.queue.add_ranked((*work.object.head.name).into(), rank(work));
     }
 
     /// How long changes of states are gathered before they are told: hardly at all when little happens, and about as
@@ -241,7 +261,7 @@ impl Member {
             Change::Added(_) => false,
             Change::Updated(old, new) => {
                 let now = version(new);
-                now != version(old) && self.written(work).is_none_or(|written| written.version != now)
+                now != version(old) && self.written(work).is_none_or(|written| !written.versions.contains(&now))
             }
         }
     }
@@ -281,6 +301,40 @@ fn sink(member: Weak<Member>, kind: String, gvr: Gvr) -> impl Fn(Change) + Send 
             member.queue.add_after(name, member.gather());
         }
     }
+}
+
+/// The place of a work in the queue: namespaces and definitions of kinds go before what is in them and of them.
+fn rank(work: &Item) -> i32 {
+    // Both are outside namespaces; most works are not, and need not be read.
+    if work.object.head.label(label::BINDING_ID).is_some() {
+        return 1;
+    }
+    let firsts = |manifest: &Kinded| matches!(manifest.kind.as_str(), "Namespace" | "CustomResourceDefinition");
+    let body: Option<Body> = work.decode().ok();
+    if body.is_some_and(|body| body.spec.workload.manifests.iter().any(firsts)) { 2 } else { 1 }
+}
+
+/// Of a work only the kinds of its manifests.
+#[derive(serde::Deserialize)]
+struct Body {
+    spec: BodySpec,
+}
+
+#[derive(serde::Deserialize)]
+struct BodySpec {
+    workload: Manifests,
+}
+
+#[derive(serde::Deserialize)]
+struct Manifests {
+    #[serde(default)]
+    manifests: Vec<Kinded>,
+}
+
+#[derive(serde::Deserialize)]
+struct Kinded {
+    #[serde(default)]
+    kind: String,
 }
 
 /// What tells one state of a member's object from another: status changes do not count where that can be told.
@@ -325,5 +379,38 @@ impl Members {
         for (_, member) in self.all.write().drain() {
             member.stop.cancel();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn namespaces_and_definitions_of_kinds_go_first() {
+        let work = |kind: &str, labels: Value| {
+            let tree = json!({"metadata": {"name": "w", "namespace": "karmada-es-m1", "labels": labels},
+                "spec": {"workload": {"manifests": [{"kind": kind, "metadata": {"name": "x"}}]}}});
+            rank(&Item::of(&tree).expect("a small object"))
+        };
+        let outside = json!({label::CLUSTER_BINDING_ID: "i"});
+        assert_eq!(work("Namespace", json!({})), 2);
+        assert_eq!(work("CustomResourceDefinition", outside.clone()), 2);
+        assert_eq!(work("ClusterRole", outside), 1);
+        assert_eq!(work("ConfigMap", json!({label::BINDING_ID: "i"})), 1);
+    }
+
+    #[test]
+    fn what_was_written_counts_for_one_state_of_a_work() {
+        let stamp = |generation| Stamp { uid: "u".into(), generation };
+        let mut written = Written::default();
+        written.note(stamp(1), 1, "b".into());
+        assert_eq!((written.version(0), written.version(1), written.version(2)), (None, Some("b"), None));
+        written.note(stamp(1), 0, "a".into());
+        assert_eq!((written.version(0), written.version(1)), (Some("a"), Some("b")));
+        written.note(stamp(2), 0, "c".into());
+        assert_eq!((written.version(0), written.version(1)), (Some("c"), None));
     }
 }

@@ -186,3 +186,30 @@ async fn a_namespace_that_was_or_may_have_been_taken_over_is_released_and_never_
         is_untouched(&world, "m1", &json!({"team": "ours"})).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_whose_owner_deletes_it_is_made_for_what_we_send() {
+    let world = World::start(1).await;
+    let member = world.member("m1");
+    there_before(member, shop(json!({"team": "theirs"}))).await;
+    spread(&world, shop(json!({"team": "ours"})), &["m1"]).await;
+    applied(&world, "m1").await;
+    // As the controllers of the member do it.
+    member.delete(&core("namespaces"), None, "shop", &Value::Null).await.unwrap();
+    for map in ["settings", "theirs"] {
+        member.delete(&core("configmaps"), SHOP, map, &Value::Null).await.unwrap();
+    }
+    finalize(member).await;
+    holds(&world, "m1", "settings", true).await;
+    let made = member.get(&core("namespaces"), None, "shop").await.unwrap();
+    assert_eq!(
+        (&made["metadata"]["labels"]["team"], &made["metadata"]["labels"][label::MANAGED]),
+        (&json!("ours"), &json!("true"))
+    );
+    world
+        .eventually("the work knows", async || {
+            let work = work_of(&world, "m1").await.unwrap();
+            work["status"]["conditions"].to_string().contains("Manifest has been successfully applied")
+        })
+        .await;
+}
