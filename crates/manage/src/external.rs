@@ -23,11 +23,11 @@ const REMEMBERED: usize = 256;
 /// How long an instance that did not answer is not asked again while somebody waits.
 const SILENT: Duration = Duration::from_secs(10);
 
-/// Ways to external instances, by instance, revision of the Secret and caller.
+/// Ways to external instances, by instance, revision of the Secret, entry in it and caller.
 pub struct Externals {
     /// Where no way leads, whatever a kubeconfig says.
     pub denied: Denied,
-    known: Mutex<HashMap<(String, String, String), Endpoint>>,
+    known: Mutex<HashMap<[String; 4], Endpoint>>,
     /// Instances that did not answer, and when.
     silent: Mutex<HashMap<String, Instant>>,
 }
@@ -45,7 +45,7 @@ impl Externals {
         // Whoever has all rights here uses the credentials of the Secret as they are.
         let who =
             if identity.is_master() { String::new() } else { json!([identity.user, identity.groups]).to_string() };
-        let key = (name.to_owned(), revision, who);
+        let key = [name.to_owned(), revision, entry.clone(), who];
         if let Some(known) = self.known.lock().get(&key) {
             return Ok(Some(known.clone()));
         }

@@ -109,6 +109,35 @@ async fn no_kubeconfig_leads_the_hub_into_a_denied_network() {
     assert!(refused["message"].as_str().unwrap().contains("--deny-member-networks"), "{refused}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn another_entry_of_the_same_secret_is_another_way() {
+    let world = World::with(&[("fleet", &[])]).await;
+    let root = world.endpoint("root");
+    let config = |server: &str| {
+        let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "c", "user": {"token": "t"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]});
+        config.to_string()
+    };
+    let entries = json!({"one": config("https://127.0.0.1:1"), "other": config("https://169.254.169.254")});
+    let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "far"}, "stringData": entries});
+    root.create(&Gvr::new("", "v1", "secrets"), Some("kube-system"), &secret).await.unwrap();
+    let instances = Gvr::new("atoll.io", "v1alpha1", "instances");
+    let spec = |key: &str| {
+        let reference = json!({"namespace": "kube-system", "name": "far", "key": key});
+        json!({"metadata": {"name": "far"}, "spec": {"type": "External", "kubeconfigSecretRef": reference}})
+    };
+    root.create(&instances, None, &hub_object("Instance", spec("one"))).await.unwrap();
+    let asked = async || {
+        let (code, refused) = native(&world, &master(), "GET", "/version", None).await;
+        assert_eq!(code, 503, "{refused}");
+        refused["message"].as_str().unwrap().contains("--deny-member-networks")
+    };
+    assert!(!asked().await);
+    root.patch(&instances, None, "far", "", atoll_runtime::Patch::Merge, &spec("other")).await.unwrap();
+    assert!(asked().await, "the way is still the old one");
+}
+
 /// Makes an instance of a kubeconfig, and waits until it answers.
 async fn manage(world: &World, kubeconfig: &std::path::Path) {
     let root = world.endpoint("root");
