@@ -47,8 +47,7 @@ pub async fn call(ctx: &Ctx, method: &str, input: &Value) -> Result<Value, Statu
     match (absent, write) {
         (None, false) => Ok(read(&object["metadata"]["annotations"])),
         (None, true) => replace(ctx, instance, input).await.map(|()| json!({})),
-        (Some(why), true) if input["enabled"] == true => Err(unimplemented(why)),
-        (Some(_), true) => Ok(json!({})),
+        (Some(why), true) => Err(unimplemented(why)),
         (Some(_), false) => Ok(json!({"enabled": false})),
     }
 }
