@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::execute::Executor;
 use crate::gvr;
 use crate::index::Index;
-use crate::member::Member;
+use crate::member::{self, Member};
 use crate::options::Clock;
 use crate::probe::Prober;
 
@@ -136,7 +136,7 @@ fn run(options: &AgentOptions, member: &Arc<Member>, executor: Arc<Executor>, wo
     let (queue, cache) = (member.queue.clone(), works.cache.clone());
     let back = move || {
         for item in cache.list() {
-            queue.add((*item.object.head.name).into());
+            queue.add_ranked((*item.object.head.name).into(), member::rank(&item) - 1);
         }
     };
     let prober = Prober {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::core::Core;
 use crate::execute::Executor;
-use crate::member::Member;
+use crate::member::{self, Member};
 use crate::probe::Prober;
 use crate::{condition, detector, enroll, gvr, taints};
 
@@ -192,7 +192,7 @@ fn start(core: &Arc<Core>, member: &Arc<Member>) {
     let namespace = names::execution_namespace(&member.name);
     let back = move || {
         for item in works.list_in(&namespace) {
-            queue.add((*item.object.head.name).into());
+            queue.add_ranked((*item.object.head.name).into(), member::rank(&item) - 1);
         }
     };
     let prober = Prober {

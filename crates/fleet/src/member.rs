@@ -303,8 +303,8 @@ fn sink(member: Weak<Member>, kind: String, gvr: Gvr) -> impl Fn(Change) + Send 
     }
 }
 
-/// The place of a work in the queue: namespaces and definitions of kinds go before what is in them and of them.
-fn rank(work: &Item) -> i32 {
+/// The place of a new order in the queue: namespaces and definitions of kinds go before what is in them and of them.
+pub fn rank(work: &Item) -> i32 {
     // Both are outside namespaces; most works are not, and need not be read.
     if work.object.head.label(label::BINDING_ID).is_some() {
         return 1;

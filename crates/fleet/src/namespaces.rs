@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_api::names;
+use atoll_api::words::{OVERWRITE, annotation};
 use atoll_api::work::Work;
 use atoll_meta::{Gvk, Status};
 use serde_json::Value;
@@ -12,7 +13,7 @@ use serde_json::Value;
 use crate::core::{Core, fresh_id};
 use crate::unbuilt::Unbuilt;
 use crate::work::{Draft, finish};
-use crate::{gvr, overrides, prune, render};
+use crate::{foreign, gvr, overrides, prune, render};
 
 type Again = Result<Option<Duration>, Status>;
 
@@ -51,15 +52,15 @@ pub async fn spread(core: Arc<Core>, name: Arc<str>) -> Again {
             unbuilt.add(&cluster.name, &error.into());
             continue;
         }
+        let existing = works.get(&*cluster.name);
         let draft = Draft {
             namespace: names::execution_namespace(&cluster.name),
             name: names::work("Namespace", &name, ""),
             labels: BTreeMap::new(),
-            annotations: BTreeMap::new(),
+            annotations: mark(existing),
             suspended: false,
             preserve: None,
         };
-        let existing = works.get(&*cluster.name);
         let built = finish(draft, manifest, &tree, existing, fresh_id);
         // One that is refused keeps no other member from its namespace.
         if let Err(status) = render::put(&core, existing, built).await {
@@ -68,6 +69,14 @@ pub async fn spread(core: Arc<Core>, name: Arc<str>) -> Again {
     }
     unbuilt.tell(&core, &tree).await?;
     refusal.map_or(Ok(None), Err)
+}
+
+/// What a work of an earlier release says of taking over stays: an agent of that release would take it from the namespace
+/// as well, and nobody would know any more that it may be somebody else's.
+fn mark(existing: Option<&Work>) -> BTreeMap<String, String> {
+    let manifest = existing.and_then(|work| work.spec.workload.manifests.first());
+    let marked = manifest.is_some_and(foreign::may_be_shared);
+    marked.then(|| (annotation::CONFLICT_RESOLUTION.to_owned(), OVERWRITE.to_owned())).into_iter().collect()
 }
 
 fn works_of(core: &Core, namespace: &str) -> BTreeMap<String, Work> {

@@ -188,6 +188,30 @@ async fn a_namespace_that_was_or_may_have_been_taken_over_is_released_and_never_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_work_of_an_earlier_release_goes_on_saying_that_the_namespace_may_be_shared() {
+    let world = World::start(1).await;
+    there_before(world.member("m1"), shop(json!({"team": "theirs"}))).await;
+    let home = names::execution_namespace("m1");
+    let former = json!({"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+        "metadata": {"name": names::work("Namespace", "shop", ""), "namespace": home},
+        "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": "shop", "annotations": {annotation::CONFLICT_RESOLUTION: OVERWRITE}}}]}}});
+    world.instance.create(&works(), Some(&home), &former).await.unwrap();
+    spread(&world, shop(json!({"team": "ours"})), &["m1"]).await;
+    world
+        .eventually("the namespace follows", async || {
+            let there = world.member("m1").get(&core("namespaces"), None, "shop").await.unwrap();
+            there["metadata"]["labels"]["team"] == "ours"
+        })
+        .await;
+    let work = work_of(&world, "m1").await.unwrap();
+    let manifest = &work["spec"]["workload"]["manifests"][0]["metadata"];
+    assert_eq!(manifest["annotations"][annotation::CONFLICT_RESOLUTION], OVERWRITE);
+    atoll_fleet::unjoin(&world.instance, None, "m1", Duration::from_secs(20)).await.unwrap();
+    is_untouched(&world, "m1", &json!({"team": "ours"})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_whose_owner_deletes_it_is_made_for_what_we_send() {
     let world = World::start(1).await;
     let member = world.member("m1");
