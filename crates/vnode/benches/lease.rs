@@ -287,7 +287,7 @@ fn manage(kubeconfig: &Path) {
         let choice = kube::config::KubeConfigOptions { context: Some("compute".into()), ..Default::default() };
         let config = kube::Config::from_custom_kubeconfig(config, &choice).await.unwrap();
         let computing = Endpoint::remote("compute", config, "atoll-vnode").unwrap();
-        let mut options = Options::new(computing, Arc::new(KubeconfigResolver));
+        let mut options = Options::new(computing, Arc::new(KubeconfigResolver::default()));
         options.intranet_required = false;
         let _manager = Manager::start(options, CancellationToken::new()).await;
         // Until the parent ends or kills us.

@@ -52,7 +52,7 @@ pub use preview::preview;
 pub use proxier::{ProxierOptions, kubelet_ca};
 pub use role::{computing_roles, deploying_roles, proxier_roles, syncer_roles, worker_roles};
 pub use top::usage;
-pub use worker::{GuardedResolver, KubeconfigResolver, ShortCut, Worker, WorkerResolver};
+pub use worker::{KubeconfigResolver, ShortCut, Worker, WorkerResolver};
 
 /// What tells the time; injected so that tests can turn the hands.
 pub type Clock = std::sync::Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;

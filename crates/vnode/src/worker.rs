@@ -60,28 +60,14 @@ pub trait WorkerResolver: Send + Sync {
 }
 
 /// Reaches workers over HTTPS as their kubeconfig says.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct KubeconfigResolver;
-
-#[async_trait::async_trait]
-impl WorkerResolver for KubeconfigResolver {
-    async fn resolve(&self, binding: &ClusterBinding, kubeconfig: &str) -> Result<Worker, Status> {
-        let access = access(kubeconfig)?;
-        let name = binding.metadata.name.as_deref().unwrap_or_default();
-        let config = client_config(&access).await?;
-        Ok(Worker::new(Endpoint::remote(name, config, crate::manager::AGENT)?))
-    }
-}
-
-/// The same for those who reach workers for others: no way leads to what is denied.
 #[derive(Clone, Debug, Default)]
-pub struct GuardedResolver {
+pub struct KubeconfigResolver {
     /// Where no way leads, whatever a kubeconfig says.
     pub denied: Denied,
 }
 
 #[async_trait::async_trait]
-impl WorkerResolver for GuardedResolver {
+impl WorkerResolver for KubeconfigResolver {
     async fn resolve(&self, binding: &ClusterBinding, kubeconfig: &str) -> Result<Worker, Status> {
         let name = binding.metadata.name.as_deref().unwrap_or_default();
         let config = client_config(&access(kubeconfig)?).await?;
@@ -145,7 +131,7 @@ where
     async fn resolve(&self, binding: &ClusterBinding, kubeconfig: &str) -> Result<Worker, Status> {
         match (self.short)(binding, kubeconfig) {
             Some(worker) => Ok(worker),
-            None => KubeconfigResolver.resolve(binding, kubeconfig).await,
+            None => KubeconfigResolver::default().resolve(binding, kubeconfig).await,
         }
     }
 }
@@ -157,8 +143,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_kubeconfig_does_not_lead_into_a_denied_network() {
-        let resolver = GuardedResolver::default();
-        for (server, refused) in [("https://169.254.169.254", true), ("https://127.0.0.1:6443", false)] {
+        let [usual, nothing] = [Denied::default(), Denied::nothing()].map(|denied| KubeconfigResolver { denied });
+        for (resolver, server, refused) in [
+            (&usual, "https://169.254.169.254", true),
+            (&usual, "https://127.0.0.1:6443", false),
+            (&nothing, "https://169.254.169.254", false),
+        ] {
             let text = format!(
                 "{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: c, cluster: {{server: '{server}'}}}}], \
                  users: [{{name: c, user: {{token: t}}}}], contexts: [{{name: c, context: {{cluster: c, user: c}}}}]}}"

@@ -9,7 +9,7 @@ use atoll_fleet::{MemberResolver, RemoteMembers};
 use atoll_meta::Status;
 use atoll_runtime::Endpoint;
 use atoll_sim::{Gate, GuardedTransport};
-use atoll_vnode::{GuardedResolver, Passage, Worker, WorkerResolver};
+use atoll_vnode::{KubeconfigResolver, Passage, Worker, WorkerResolver};
 use base64::Engine as _;
 use http::header::{AUTHORIZATION, HeaderValue};
 use http::{Request, Response};
@@ -120,7 +120,7 @@ impl WorkerResolver for Members {
         match url.ok().and_then(|url| members(&self.hub)(&url)) {
             // The way is shorter, the rights are those of the kubeconfig.
             Some(name) => Ok(self.guarded(&name, Worker::in_process_by(&self.hub, &name, kubeconfig)?)),
-            None => GuardedResolver { denied: self.remote.denied.clone() }.resolve(binding, kubeconfig).await,
+            None => KubeconfigResolver { denied: self.remote.denied.clone() }.resolve(binding, kubeconfig).await,
         }
     }
 }

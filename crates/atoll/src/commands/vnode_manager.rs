@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use atoll_runtime::Endpoint;
+use atoll_runtime::{Denied, Endpoint};
 use atoll_telemetry::Plain;
 use atoll_vnode::{Deployed, KubeconfigResolver, Manager, Options, ProxierOptions, Share, kubelet_ca};
 use clap::{ArgAction, Args};
@@ -101,7 +101,9 @@ impl VnodeManager {
         if self.syncer.is_none() && self.proxier.is_none() {
             atoll_vnode::define(&computing, "clusterbindings").await.map_err(told)?;
         }
-        let mut options = Options::new(computing.clone(), Arc::new(KubeconfigResolver));
+        // Bindings are made by administrators of the cluster this serves: their ways are their own.
+        let workers = KubeconfigResolver { denied: Denied::nothing() };
+        let mut options = Options::new(computing.clone(), Arc::new(workers));
         options.intranet_required = !self.without_intranet;
         options.cluster_domain.clone_from(&self.cluster_domain);
         options.identity = self.leader_elect.then(|| self.identity());

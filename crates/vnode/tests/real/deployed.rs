@@ -56,7 +56,7 @@ async fn start(
     proxier: Option<ProxierOptions>,
     stop: &CancellationToken,
 ) -> Manager {
-    let mut options = Options::new(computing, Arc::new(KubeconfigResolver));
+    let mut options = Options::new(computing, Arc::new(KubeconfigResolver::default()));
     options.intranet_required = false;
     options.probe = Duration::from_secs(1);
     options.identity = Some("only".to_owned());

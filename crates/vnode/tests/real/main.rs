@@ -176,7 +176,7 @@ async fn manage_with(
     stop: &CancellationToken,
 ) -> Manager {
     atoll_vnode::define(computing, "clusterbindings").await.unwrap();
-    let mut options = Options::new(computing.clone(), Arc::new(KubeconfigResolver));
+    let mut options = Options::new(computing.clone(), Arc::new(KubeconfigResolver::default()));
     options.intranet_required = false;
     options.probe = Duration::from_secs(1);
     options.zone = jiff::tz::TimeZone::UTC;
