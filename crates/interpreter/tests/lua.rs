@@ -328,7 +328,7 @@ fn answers_must_be_what_is_asked_for() {
         let it = interpreter(&[("replicaRevision", &format!("function ReviseReplica(o, r) {body} end"))]);
         it.revise(&mut thing(json!({})), 1).map_err(|error| error.to_string())
     };
-    let without = "ReviseReplica gave one without a kind or metadata, wanted an object";
+    let without = "ReviseReplica gave one without a kind or with wrong metadata, wanted an object";
     assert_eq!(revise("return {}"), Err(without.to_owned()));
     assert_eq!(revise("o.kind = nil return o"), Err(without.to_owned()));
     assert_eq!(revise("o.metadata = 'x' return o"), Err(without.to_owned()));

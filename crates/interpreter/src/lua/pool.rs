@@ -107,7 +107,7 @@ impl Pool {
                 // A status is no object, all else is.
                 made @ Value::Object(_) if operation == Operation::Reflect || is_object(&made) => Ok(made),
                 Value::Object(_) => {
-                    let got = "one without a kind or metadata".to_owned();
+                    let got = "one without a kind or with wrong metadata".to_owned();
                     Err(Error::Answer { function, wanted: "an object", got })
                 }
                 _ => Err(Error::Answer { function, wanted: "an object", got: "a list".to_owned() }),
@@ -163,9 +163,9 @@ fn amounts(function: &'static str, requests: &mut BTreeMap<String, Quantity>) ->
     Ok(())
 }
 
-/// Whether something can be an object of Kubernetes: what is done with it next needs both.
+/// Whether something can be an object of Kubernetes, as far as what is done with it next needs it.
 fn is_object(made: &Value) -> bool {
-    made["kind"].is_string() && made["metadata"].is_object()
+    made["kind"].is_string() && (made["metadata"].is_object() || made["metadata"].is_null())
 }
 
 fn answer(function: &'static str, wanted: &'static str, got: Option<&LuaValue>) -> Error {
