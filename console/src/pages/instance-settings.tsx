@@ -6,7 +6,7 @@ import { call } from '../api/http'
 import { useFetched, useList } from '../api/hooks'
 import { INSTANCES, res } from '../api/paths'
 import type { KObject } from '../api/types'
-import { t, type Word } from '../i18n'
+import { t } from '../i18n'
 import { listLink, objectLink } from '../model/links'
 import { Link } from 'wouter'
 import { useHere } from '../place'
@@ -21,6 +21,9 @@ interface Setting {
   enabled?: boolean
   timeout?: Record<string, string>
 }
+
+/** The times that mean something; the contract has more. */
+const TIMES = ['clusterFailureThreshold', 'clusterMonitorGracePeriod', 'gracefulEvictionTimeout'] as const
 
 export default function InstanceSettings() {
   const { place, fleet } = useHere()
@@ -67,9 +70,9 @@ function Failover() {
             <input type="checkbox" checked={shown.enabled ?? false} disabled={!mayEdit} onChange={(event) => setDraft({ ...shown, enabled: event.target.checked })} /> {t('isettings.enabled')}
           </label>
           <div className="pairs">
-            {Object.entries(shown.timeout ?? {}).map(([key, value]) => (
-              <Field key={key} label={t(`isettings.${key}` as Word)}>
-                {(id) => <input id={id} className="input" inputMode="numeric" disabled={!mayEdit} value={value} onChange={(event) => setDraft({ ...shown, timeout: { ...shown.timeout, [key]: event.target.value.replace(/\D/g, '') } })} />}
+            {TIMES.map((key) => (
+              <Field key={key} label={t(`isettings.${key}`)}>
+                {(id) => <input id={id} className="input" inputMode="numeric" disabled={!mayEdit} value={shown.timeout?.[key] ?? ''} onChange={(event) => setDraft({ ...shown, timeout: { ...shown.timeout, [key]: event.target.value.replace(/\D/g, '') } })} />}
               </Field>
             ))}
           </div>
