@@ -102,7 +102,9 @@ impl Record {
     /// Why a cluster is in or out, in one sentence.
     pub fn of_cluster(&self, name: &str) -> Option<String> {
         if let Some(Chosen(_, replicas, available)) = self.chosen.iter().find(|chosen| chosen.0 == name) {
-            let room = available.map(|room| format!(" (room for {room})")).unwrap_or_default();
+            // Less than what it got means that nobody counted.
+            let counted = available.filter(|room| *room >= i64::from(*replicas));
+            let room = counted.map(|room| format!(" (room for {room})")).unwrap_or_default();
             return Some(if *replicas > 0 {
                 format!("chosen with {replicas} replicas{room}")
             } else {
